@@ -62,7 +62,8 @@ grammar::node_id formatted(grammar& g, const net::output_format& format, grammar
     }
   case kind::regex:
     try {
-      return model::regular_expression::parse(format.text)
+      return model::regular_expression::parse(format.text,
+                                              model::regular_expression::reading::python)
           .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
     } catch (const model::regular_expression_error& e) {
       throw net::invalid_value(format.field, format.field + ": " + e.what());

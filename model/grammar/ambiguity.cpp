@@ -4,13 +4,11 @@
 #include "model/grammar/grammar_states.hpp"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <queue>
 #include <string>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace lamella::model {
 
@@ -18,36 +16,15 @@ namespace {
 
 using state_id = grammar_states::state_id;
 
-/// One byte of each class of bytes that the grammar tells apart, letters where there are some.
-std::vector<uint8_t> telling_bytes(const grammar& g) {
-  std::unordered_set<byte_set> sets;
-  for (const auto& x : g.nodes())
-    for (const auto& w : g.ways(x)) sets.insert(w.set);
-  std::array<uint64_t, 256> classes{};
-  uint64_t number = 0;
-  for (const auto& set : sets) {
-    ++number;
-    for (size_t b = 0; b < classes.size(); ++b)
-      if (set[b]) classes[b] = mix(classes[b], number);
-  }
-  std::vector<uint8_t> order;
-  for (unsigned b = 0; b < 256; ++b) order.push_back(static_cast<uint8_t>('a' + b));
-  std::vector<uint8_t> result;
-  std::unordered_set<uint64_t> seen{0};
-  for (const auto b : order)
-    if (seen.insert(classes[b]).second) result.push_back(b);
-  return result;
-}
-
 class search {
 public:
   search(std::shared_ptr<const runnable_grammar> g, size_t work_max)
-      : bytes_{telling_bytes(g->rules)}, states_{std::move(g), reach}, work_max_{work_max} {}
+      : states_{std::move(g), reach}, work_max_{work_max} {}
 
   void run() {
     come_to(states_.start(), {0, 0, true});
     for (bool nearest = false;
-         work_ < work_max_ && has_time() && !(most_first_.empty() && first_.empty());
+         work_ < enough() && has_time() && !(most_first_.empty() && first_.empty());
          nearest = !nearest) {
       const auto at = next(nearest);
       if (!std::exchange(found_[at].gone_on, true)) go_on(at);
@@ -76,6 +53,11 @@ private:
     bool gone_on = false;
   };
 
+  /// More work than this is not worth it: three times as much as until the last state was found
+  /// that has more places at one node than all before.
+  size_t enough() const {
+    return std::min(work_max_, std::max(2 * work_max_ / 5, 3 * most_alike_found_));
+  }
   bool has_time() const { return states_work() < ambiguity_states_work_max; }
 
   uint32_t next(bool nearest) {
@@ -97,7 +79,7 @@ private:
 
   void go_on(uint32_t at) {
     const auto state = found_[at].state;
-    for (const auto b : states_.telling_bytes(state, bytes_))
+    for (const auto b : states_.telling_bytes(state))
       if (has_time()) come_to(step(state, b), {at, b, false});
     for (const auto x : states_.past_counts(state, passed_)) come_to(x, {at, 0, true});
   }
@@ -106,13 +88,18 @@ private:
     if (x == grammar_states::dead) return;
     if (states_.is_narrowed(x)) refuse(way);
     const auto places = states_.places_of(x);
-    const auto [most, fresh] = most_.try_emplace(states_.near(x), places);
+    const auto [most, fresh] = most_.try_emplace(states_.innermost_of(x), places);
     if (!fresh && places <= most->second) return;
     most->second = places;
     const auto nodes = states_.nodes_of(x);
     const auto at = static_cast<uint32_t>(found_.size());
     found_.push_back({x, nodes, way});
-    most_first_.emplace(states_.most_alike(x), places, at);
+    const auto alike = states_.most_alike(x);
+    if (alike > most_alike_) {
+      most_alike_ = alike;
+      most_alike_found_ = work_;
+    }
+    most_first_.emplace(alike, places, at);
     first_.push_back(at);
     const auto [there, first] = most_at_nodes_.try_emplace(nodes, places);
     if (first || places <= there->second) return;
@@ -161,7 +148,7 @@ private:
       at = next;
     }
     loops_work_ += std::exchange(work_, begun) - begun;
-    for (auto* most : {&most_[states_.near(at)], &most_at_nodes_[found_[from].nodes]})
+    for (auto* most : {&most_[states_.innermost_of(at)], &most_at_nodes_[found_[from].nodes]})
       *most = std::max(*most, states_.places_of(at));
     found_[from].state = at;
     found_[from].way.leap = true;
@@ -187,15 +174,15 @@ private:
                           " text that distinguishes them");
   }
 
-  const std::vector<uint8_t> bytes_;
   grammar_states states_;
   const size_t work_max_;
-  size_t work_ = 0, loops_work_ = 0; ///< the second: of ways that are walked again
+  size_t most_alike_ = 0, most_alike_found_ = 0; ///< of all states; at which work
+  size_t work_ = 0, loops_work_ = 0;             ///< the second: of ways that are walked again
   std::vector<place> found_;
   /// Places at one node, places, and of found_.
   std::priority_queue<std::tuple<size_t, size_t, uint32_t>> most_first_;
   std::deque<uint32_t> first_;                         ///< of found_
-  std::unordered_map<state_id, size_t> most_;          ///< places, by near state
+  std::unordered_map<uint64_t, size_t> most_;          ///< places, by innermost_of()
   std::unordered_map<uint64_t, size_t> most_at_nodes_; ///< places
   visit_set passed_;
 };

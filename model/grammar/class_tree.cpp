@@ -72,8 +72,20 @@ void class_tree::grow(const token_tree& plain, size_t nodes) {
       return;
     }
   }
-  if (x.next < all) return;
-  for (const auto i : plain.node_of) node_of_.push_back(x.here[i]);
+  if (x.next == all) finish(plain);
+}
+
+void class_tree::finish(const token_tree& plain) {
+  first_token_.resize(nodes_.size() + 1);
+  node_of_.reserve(plain.tokens.size());
+  for (const auto i : plain.node_of) {
+    node_of_.push_back(growth_.here[i]);
+    ++first_token_[node_of_.back() + 1u];
+  }
+  for (size_t i = 1; i < first_token_.size(); ++i) first_token_[i] += first_token_[i - 1];
+  tokens_.resize(plain.tokens.size());
+  auto at = first_token_;
+  for (size_t i = 0; i < node_of_.size(); ++i) tokens_[at[node_of_[i]]++] = plain.tokens[i];
   growth_ = {};
   is_ = state::ready;
 }

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,10 @@ public:
   const std::vector<node>& nodes() const { return nodes_; }
   /// By index of a token: the node of its last character.
   const std::vector<uint16_t>& node_of() const { return node_of_; }
+  /// The tokens whose last character is this node.
+  std::span<const token_id> tokens_at(size_t x) const {
+    return {tokens_.data() + first_token_[x], tokens_.data() + first_token_[x + 1]};
+  }
 
 private:
   /// What is known of a node of the tokens' tree.
@@ -54,6 +59,7 @@ private:
     std::vector<uint16_t> here;  ///< by node of the tokens' tree
     size_t next = 0;             ///< of these
   };
+  void finish(const token_tree& plain);
   uint32_t class_of(char32_t c) const;
   uint32_t below(uint32_t above, char32_t c);
 
@@ -63,6 +69,8 @@ private:
   growth growth_; ///< empty where it does not grow any more
   std::vector<node> nodes_{1};
   std::vector<uint16_t> node_of_;
+  std::vector<uint32_t> first_token_; ///< by node, and one more at the end: of tokens_
+  std::vector<token_id> tokens_;      ///< by their nodes
 };
 
 /// The class trees of a vocabulary that were asked for last. Safe to be called from several

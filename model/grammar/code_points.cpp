@@ -146,7 +146,17 @@ code_points::code_points(std::initializer_list<range> ranges) {
 }
 
 void code_points::add(char32_t low, char32_t high) {
+  const auto before = ranges_.size();
+  const bool is_behind = before == 0 || low > ranges_.back().second;
   append_rest(ranges_, {low, high}, surrogates);
+  if (is_behind) { // in their order they are added at no cost
+    if (before == 0 || before == ranges_.size()
+        || ranges_[before].first > ranges_[before - 1].second + 1)
+      return;
+    ranges_[before - 1].second = ranges_[before].second;
+    ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(before));
+    return;
+  }
   std::sort(ranges_.begin(), ranges_.end());
   std::vector<range> merged;
   for (const auto& r : ranges_) {
@@ -179,6 +189,12 @@ bool code_points::contains(char32_t c) const {
 
 grammar::node_id one_of(grammar& g, const code_points& set, spelling how, grammar::node_id next) {
   static const code_points escaped{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+  if (!set.empty() && set.ranges().back().second < 0x80) {
+    byte_set bytes;
+    for (const auto& [low, high] : set.ranges())
+      bytes |= bytes_between(static_cast<uint8_t>(low), static_cast<uint8_t>(high));
+    if (how == spelling::plain || (bytes & ~plain_bytes()).none()) return g.bytes(bytes, next);
+  }
   utf8_speller speller{g, next};
   if (how == spelling::plain) {
     for (const auto& r : set.ranges()) speller.add(r);

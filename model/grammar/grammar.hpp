@@ -97,6 +97,8 @@ public:
   const std::vector<node>& nodes() const { return nodes_; }
   /// Of a node of bytes; none of others.
   std::span<const way> ways(const node& x) const { return {ways_.data() + x.first_way, x.ways}; }
+  /// Of all nodes, in their order.
+  std::span<const way> all_ways() const { return ways_; }
   /// The way that a byte of a node's set takes.
   const way& way_of(const node& x, uint8_t byte) const {
     auto i = x.first_way;

@@ -8,19 +8,28 @@
 
 namespace lamella::model {
 
-std::vector<uint8_t> grammar_states::telling_bytes(state_id x,
-                                                   std::span<const uint8_t> bytes) const {
+const std::vector<uint8_t>& grammar_states::telling_bytes(state_id x) {
+  const auto& rules = grammar_->rules;
   std::array<uint64_t, 256> takers{}; // by byte: a hash of the places that take it, and where to
   const auto all = places(x);
+  auto& result = telling_;
+  result.clear();
+  if (!all.empty() && all.front().at == all.back().at) { // its ways have no byte in common
+    const auto& node = rules.nodes()[all.front().at];
+    for (auto w = node.first_way; w < node.first_way + node.ways; ++w)
+      result.push_back(grammar_->classes.first_of[w]);
+    return result;
+  }
+  const auto& bytes = grammar_->classes.first;
   for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     const auto at = all[begin].at;
     while (end < all.size() && all[end].at == at) ++end; // these take the same bytes
-    for (const auto& w : grammar_->rules.ways(grammar_->rules.nodes()[at]))
+    for (const auto& w : rules.ways(rules.nodes()[at]))
       for (const auto b : bytes)
         if (w.set[b]) takers[b] = mix(mix(takers[b], at), w.next);
   }
-  std::vector<uint8_t> result;
-  std::vector<uint64_t> seen{0};
+  auto& seen = hashes_;
+  seen.assign(1, 0);
   for (const auto b : bytes) {
     if (std::find(seen.begin(), seen.end(), takers[b]) != seen.end()) continue;
     seen.push_back(takers[b]);
@@ -35,6 +44,25 @@ uint64_t grammar_states::nodes_of(state_id x) const {
   for (const auto& p : places(x))
     if (p.at != std::exchange(before, p.at)) hash = mix(hash, p.at);
   return hash;
+}
+
+uint64_t grammar_states::innermost_of(state_id x) {
+  constexpr int told = 3;
+  auto& hashes = hashes_;
+  hashes.clear();
+  for (size_t i = 0; i < states_[x].places; ++i) {
+    const auto p = places(x)[i];
+    auto hash = mix(0, p.at);
+    auto at = near_frame(p.top);
+    for (int n = 0; n < told && at != bottom; ++n, at = frames_[at].below)
+      hash = mix(mix(mix(hash, frames_[at].at), frames_[at].least), frames_[at].most);
+    hashes.push_back(hash);
+  }
+  std::sort(hashes.begin(), hashes.end());
+  hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
+  uint64_t all = 0;
+  for (const auto h : hashes) all = mix(all, h);
+  return all;
 }
 
 size_t grammar_states::most_alike(state_id x) const {

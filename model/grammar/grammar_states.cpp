@@ -248,7 +248,7 @@ grammar_states::state_id grammar_states::take_state() {
 
 grammar_states::state_id grammar_states::step(state_id from, uint8_t byte) {
   if (const auto* known = states_[from].leads_to)
-    if (const auto to = (*known)[byte]; (to & counts) == 0) return to;
+    if (const auto to = known[grammar_->classes.of[byte]]; (to & counts) == 0) return to;
   return make_step(from, byte);
 }
 
@@ -270,25 +270,43 @@ grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) 
     reach_all(way.next, p.top);
   }
   const auto to = take_state();
-  if (states_[from].leads_to == nullptr && rows_.size() < rows_max && near(from) == from) {
-    rows_.emplace_back().fill(unknown);
-    states_[from].leads_to = &rows_.back();
-  }
+  if (states_[from].leads_to == nullptr && near(from) == from) states_[from].leads_to = make_row();
   if (auto* known = states_[from].leads_to) {
     const auto beside = near(to);
     const auto leads = beside == to ? to : beside | counts;
-    for (size_t b = 0; b < known->size(); ++b)
-      if (alike[b]) (*known)[b] = leads;
+    const auto& first = grammar_->classes.first;
+    for (size_t c = 0; c < first.size(); ++c)
+      if (alike[first[c]]) known[c] = leads;
   }
   return to;
+}
+
+/// Null where there are enough of them.
+grammar_states::state_id* grammar_states::make_row() {
+  const auto width = grammar_->classes.first.size();
+  if (rows_left_ == 0) {
+    if ((rows_.size() + 1) * rows_together * width * sizeof(state_id) > rows_bytes_max)
+      return nullptr;
+    rows_.push_back(std::make_unique_for_overwrite<state_id[]>(rows_together * width));
+    rows_left_ = rows_together;
+  }
+  auto* made = rows_.back().get() + (rows_together - rows_left_--) * width;
+  std::fill_n(made, width, state_id{unknown});
+  return made;
 }
 
 grammar_states::state_id grammar_states::near(state_id x) {
   if (states_[x].near != unknown) return states_[x].near;
   begin_state();
   accepts_ = states_[x].accepts;
-  for (const auto& p : places(x)) found_.push_back({p.at, near_frame(p.top)});
-  const auto to = take_state();
+  bool is_near = true;
+  for (size_t i = 0; i < states_[x].places; ++i) {
+    const auto p = places(x)[i];
+    const auto top = near_frame(p.top);
+    is_near &= top == p.top;
+    found_.push_back({p.at, top});
+  }
+  const auto to = is_near ? x : take_state();
   states_[x].near = to;
   return to;
 }
@@ -316,7 +334,9 @@ grammar_states::state_id grammar_states::import(const grammar_states& from, stat
 size_t grammar_states::memory_bytes() const {
   return frames_.capacity() * sizeof(frame) + frame_of_.memory_bytes()
          + states_.capacity() * sizeof(state) + places_.capacity() * sizeof(place)
-         + state_of_.memory_bytes() + rows_.size() * sizeof rows_[0] + visited_.memory_bytes();
+         + state_of_.memory_bytes()
+         + rows_.size() * rows_together * grammar_->classes.first.size() * sizeof(state_id)
+         + visited_.memory_bytes();
 }
 
 } // namespace lamella::model

@@ -4,10 +4,8 @@
 #include "model/grammar/hash_index.hpp"
 #include "model/grammar/runnable_grammar.hpp"
 
-#include <array>
 #include <compare>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <utility>
@@ -35,8 +33,9 @@ public:
   /// allowed: an answer is still a beginning of a text of the grammar.
   static constexpr size_t places_max = runnable_grammar::places_max;
   static constexpr size_t visits_max = 65'536;
-  /// So many states are kept with what each byte leads to: 1 KiB each.
-  static constexpr size_t rows_max = 16'384;
+  /// Bytes of what is kept of where bytes lead to from states: 4 for each class of bytes
+  /// (byte_classes), of which most grammars have fewer than 100.
+  static constexpr size_t rows_bytes_max = size_t{16} << 20;
 
   /// `reach`: near() keeps apart what the next so many bytes can tell apart.
   grammar_states(std::shared_ptr<const runnable_grammar> g, uint32_t reach);
@@ -52,10 +51,14 @@ public:
   size_t most_alike(state_id x) const;
   /// A hash of the nodes that its places are at, whatever is open there.
   uint64_t nodes_of(state_id x) const;
+  /// A hash of its places, of what is open there the innermost rules alone, with counts as near()
+  /// has them: of states that differ in nothing else texts go on alike until those are left.
+  uint64_t innermost_of(state_id x);
   /// Were there more places than may be at once, or more visits? Some are left out then.
   bool is_narrowed(state_id x) const { return states_[x].narrowed; }
-  /// Of `bytes`, those that may come next; of those that lead to the same places, the first one.
-  std::vector<uint8_t> telling_bytes(state_id x, std::span<const uint8_t> bytes) const;
+  /// Bytes that may come next; one of those that lead to the same places. Valid until it is called
+  /// again.
+  const std::vector<uint8_t>& telling_bytes(state_id x);
 
   /// The state that stands for all that allow the same next `reach` bytes: counts that cannot come
   /// to their limits within them are no counts there. Many states have the same one.
@@ -63,7 +66,7 @@ public:
   /// near(step(from, byte)), and found again faster.
   state_id near_step(state_id from, uint8_t byte) {
     if (const auto* known = states_[from].leads_to)
-      if (const auto to = (*known)[byte]; to != unknown) return to & ~counts;
+      if (const auto to = known[grammar_->classes.of[byte]]; to != unknown) return to & ~counts;
     return near(make_step(from, byte));
   }
 
@@ -104,9 +107,8 @@ private:
     frame_id near = unknown;
     uint64_t hash = 0, shape = 0; ///< of all that is open; without counts
   };
-  /// By byte: the near state that it leads to, with `counts` where that is not the state itself;
-  /// unknown where nobody has asked.
-  using row = std::array<state_id, 256>;
+  /// What is kept of where bytes lead to from a state, by class of bytes: the near state, with
+  /// `counts` where that is not the state itself; unknown where nobody has asked.
   static constexpr state_id counts = state_id{1} << 31;
   /// A node of bytes and what is open there.
   struct place {
@@ -118,7 +120,7 @@ private:
     uint32_t first_place, places;
     bool accepts, narrowed;
     state_id near = unknown;
-    row* leads_to = nullptr;
+    state_id* leads_to = nullptr; ///< its row
   };
 
   std::span<const place> places(state_id x) const {
@@ -138,6 +140,7 @@ private:
   void drop_covered(size_t begin, size_t end);
   state_id take_state();
   state_id make_step(state_id from, uint8_t byte);
+  state_id* make_row();
 
   std::shared_ptr<const runnable_grammar> grammar_;
   uint32_t reach_;
@@ -146,7 +149,9 @@ private:
   std::vector<state> states_;
   std::vector<place> places_; ///< of all states
   hash_index state_of_;
-  std::deque<row> rows_; ///< which stay where they are
+  static constexpr size_t rows_together = 32;
+  std::vector<std::unique_ptr<state_id[]>> rows_; ///< so many at once, which stay where they are
+  size_t rows_left_ = 0;                          ///< of the last ones
   state_id start_ = dead;
 
   // The state that is being put together.
@@ -154,7 +159,9 @@ private:
   visit_set visited_;
   std::vector<place> found_;
   size_t visits_ = 0;
-  mutable uint64_t work_ = 0; ///< of all states
+  std::vector<uint8_t> telling_; ///< what telling_bytes() returned last
+  std::vector<uint64_t> hashes_; ///< for it, and for innermost_of()
+  mutable uint64_t work_ = 0;    ///< of all states
   bool accepts_ = false;
 };
 

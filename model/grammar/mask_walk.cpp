@@ -59,14 +59,12 @@ bool mask_walk::go_others(state_id from) {
 
 bool mask_walk::go_plain(state_id from) {
   const auto reach = plain_.of(from);
-  const auto known = vocabulary_.plain_up_to(reach.least);
-  std::copy_n(known.begin(), std::min(known.size(), mask_.words.size()), mask_.words.begin());
-  if (!mask_.words.empty() && size_ % 32 != 0) mask_.words.back() &= (1u << size_ % 32) - 1;
+  allow_plain_up_to(reach.least);
   if (reach.nothing_more) return true;
   // Few tokens are found sooner by their bytes; where states are few, all are soon enough. A tree
   // of classes grows by a part of it for each mask that wants it.
   constexpr limits few{4'096, 64}, few_states{no_limit, 256};
-  constexpr size_t part = 32'768;
+  constexpr size_t part = 8'192;
   const auto* classes = states_.classes_of(from);
   if (classes == nullptr) return go_bytes(from, reach, {}) == gone::all;
   auto by_bytes = go_bytes(from, reach, few);
@@ -97,12 +95,29 @@ bool mask_walk::go_classes(state_id from, const class_tree& tree) {
     }
     at[i] = here;
   }
-  const auto& tokens = vocabulary_.plain().tokens;
-  const auto& node_of = tree.node_of();
-  for (size_t i = 0; i < tokens.size(); ++i) // without a branch on what is allowed
-    if (const auto t = tokens[i]; t < size_)
-      mask_.words[t / 32] |= uint32_t{at[node_of[i]] != grammar_states::dead} << t % 32;
+  allow_classes(at, tree);
   return true;
+}
+
+/// Allows the tokens of the nodes that are not dead, or takes back those of the others.
+void mask_walk::allow_classes(const std::vector<state_id>& at, const class_tree& tree) {
+  size_t allowed = 0;
+  for (size_t i = 0; i < at.size(); ++i)
+    if (at[i] != grammar_states::dead) allowed += tree.tokens_at(i).size();
+  const bool most = allowed > vocabulary_.plain().tokens.size() / 2;
+  allow_plain_up_to(most ? token_trie::plain_characters_max : 0);
+  for (size_t i = 0; i < at.size(); ++i) {
+    if ((at[i] != grammar_states::dead) == most) continue;
+    for (const auto t : tree.tokens_at(i))
+      if (t < size_) mask_.words[t / 32] ^= 1u << t % 32;
+  }
+}
+
+/// Allows the plain tokens of so many characters and fewer, and no others.
+void mask_walk::allow_plain_up_to(uint32_t characters) {
+  const auto known = vocabulary_.plain_up_to(characters);
+  std::copy_n(known.begin(), std::min(known.size(), mask_.words.size()), mask_.words.begin());
+  if (!mask_.words.empty() && size_ % 32 != 0) mask_.words.back() &= (1u << size_ % 32) - 1;
 }
 
 /// Dear: there are more nodes, or states that were made for them, than that.

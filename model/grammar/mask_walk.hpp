@@ -56,6 +56,8 @@ private:
   enum class gone : uint8_t { all, too_much, dear };
   gone go_bytes(state_id from, const plain_reach::result& reach, limits most);
   bool go_classes(state_id from, const class_tree& tree);
+  void allow_classes(const std::vector<state_id>& at, const class_tree& tree);
+  void allow_plain_up_to(uint32_t characters);
   bool allow_below(uint32_t i, state_id at, uint32_t characters);
 
   const token_trie& vocabulary_;

@@ -21,7 +21,8 @@ struct regular_expression_error : std::runtime_error {
 /// Literals, `.`, classes, `\d \w \s` and their opposites, escapes of characters, groups (captures
 /// mean nothing), `|`, `* + ? {m,n}` (greedy or not: the same texts), and `^` and `$` at the ends
 /// of alternatives. Not: look-around, back references, word boundaries, properties of characters.
-/// What other languages read in another way is refused: `{,n}`, octal escapes, `[]` and `[^]`.
+/// What languages read in different ways is read as the caller's language has it (`reading`) or
+/// refused: octal escapes.
 ///
 /// Parsed by descent with a bound on nesting; the cost of everything is linear in the expression,
 /// counts included, but for small counts within small counts, which are copies: their number is
@@ -32,8 +33,11 @@ public:
   static constexpr uint32_t depth_max = 32; ///< of groups
   static constexpr uint32_t count_max = 10'000;
 
+  /// Python: `{,n}` is {0,n}, and a `]` that comes first in a class is one of its characters.
+  /// ECMA-262 has other meanings for both, which are refused: nobody may mean them.
+  enum class reading : uint8_t { ecma, python };
   /// Throws regular_expression_error.
-  static regular_expression parse(std::string_view text);
+  static regular_expression parse(std::string_view text, reading as = reading::ecma);
 
   /// What a text must be as a whole (`whole`), or what it must have somewhere, unless anchors say
   /// where. `how` spells characters.

@@ -25,7 +25,7 @@ part anchor(kind what) { return {what, {}, {}, 0, 0}; }
 
 class parser {
 public:
-  explicit parser(std::string_view text) : text_{text} {}
+  parser(std::string_view text, bool as_python) : text_{text}, as_python_{as_python} {}
 
   part parse() {
     auto result = choice(0);
@@ -74,17 +74,18 @@ private:
     return x;
   }
 
-  /// What the languages that people know read in different ways is not guessed.
-  void refuse_readings_of_brace() const {
+  /// Does `{,n}` or `{,}` come next?
+  bool is_count_without_least() const {
     auto at = at_ + 1;
-    if (peek() != '{' || text_.substr(at, 1) != ",") return;
+    if (peek() != '{' || text_.substr(at, 1) != ",") return false;
     do ++at;
     while (at < text_.size() && text_[at] >= '0' && text_[at] <= '9');
-    if (text_.substr(at, 1) == "}") fail("write {0,n} for {,n}, or \\{ for the character");
+    return text_.substr(at, 1) == "}";
   }
 
   part atom(uint32_t depth) {
-    refuse_readings_of_brace();
+    if (!as_python_ && is_count_without_least()) // what people mean by it is not guessed
+      fail("write {0,n} for {,n}, or \\{ for the character");
     if (take("(")) return group(depth);
     if (take("[")) return characters(class_set());
     if (take("^")) return anchor(kind::begin);
@@ -98,7 +99,7 @@ private:
 
   part group(uint32_t depth) {
     if (take("?")) {
-      if (take("<") && peek() != '=' && peek() != '!') {
+      if (take("P<") || (take("<") && peek() != '=' && peek() != '!')) {
         while (!ends() && peek() != '>') ++at_;
         if (!take(">")) fail("the name of a group does not end");
       } else if (!take(":")) {
@@ -114,8 +115,8 @@ private:
   bool is_quantifier() const {
     const auto c = peek();
     return c == '*' || c == '+' || c == '?'
-           || (c == '{' && at_ + 1 < text_.size() && text_[at_ + 1] >= '0'
-               && text_[at_ + 1] <= '9');
+           || (c == '{' && at_ + 1 < text_.size() && text_[at_ + 1] >= '0' && text_[at_ + 1] <= '9')
+           || (as_python_ && is_count_without_least());
   }
 
   uint32_t count() {
@@ -137,7 +138,7 @@ private:
     } else if (take("?")) {
       x.max = 1;
     } else if (take("{")) {
-      x.min = x.max = count();
+      x.min = x.max = peek() == ',' ? 0 : count();
       if (take(",")) x.max = peek() == '}' ? grammar::unbounded : count();
       if (!take("}")) fail("a { is not closed");
       if (x.max < x.min) fail("the counts of a repeat are out of order");
@@ -220,10 +221,10 @@ private:
       if (in_class) return one('\b');
       break;
     default:
-      if (c < 0x80 && !word.contains(c)) return one(c);
+      if (c == '_' || !word.contains(c)) return one(c); // not of letters and digits
     }
     at_ = begin;
-    fail("\\" + std::string(1, static_cast<char>(c < 0x80 ? c : '?')) + " is not supported");
+    fail("\\" + std::string(1, static_cast<char>(c)) + " is not supported");
   }
 
   code_points class_item() {
@@ -238,11 +239,11 @@ private:
 
   code_points class_set() {
     const bool negated = take("^");
-    if (peek() == ']')
+    if (!as_python_ && peek() == ']')
       fail(negated ? "write [\\s\\S] for any character, or \\] for a ] in a class"
                    : "a class has no characters; write \\] for a ] in a class");
     code_points set;
-    while (peek() != ']') {
+    for (bool is_first = as_python_; is_first || peek() != ']'; is_first = false) {
       if (ends()) fail("a [ is not closed");
       const auto first = class_item();
       const bool range = peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
@@ -263,17 +264,18 @@ private:
   }
 
   std::string_view text_;
+  const bool as_python_;
   size_t at_ = 0;
 };
 
 } // namespace
 
-regular_expression regular_expression::parse(std::string_view text) {
+regular_expression regular_expression::parse(std::string_view text, reading as) {
   if (text.size() > bytes_max)
     throw regular_expression_error("it has " + std::to_string(text.size()) + " bytes, at most "
                                    + std::to_string(bytes_max) + " are read");
   regular_expression result;
-  result.root_ = std::make_shared<const part>(parser{text}.parse());
+  result.root_ = std::make_shared<const part>(parser{text, as == reading::python}.parse());
   return result;
 }
 

@@ -1,7 +1,10 @@
 #include "model/grammar/runnable_grammar.hpp"
 
+#include "model/grammar/hash_index.hpp"
+
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace lamella::model {
@@ -128,8 +131,45 @@ private:
 
 } // namespace
 
+byte_classes::byte_classes(const grammar& g) {
+  const auto ways = g.all_ways();
+  std::unordered_map<byte_set, uint8_t> sets; // and a byte of each
+  byte_set alone;
+  for (const auto& w : ways) {
+    if (w.set.count() == 1)
+      alone |= w.set;
+    else
+      sets.try_emplace(w.set);
+  }
+  std::array<uint64_t, 256> hashes{};
+  uint64_t number = 0;
+  for (const auto& [set, byte] : sets) {
+    ++number;
+    for (size_t b = 0; b < hashes.size(); ++b)
+      if (set[b]) hashes[b] = mix(hashes[b], number);
+  }
+  std::unordered_map<uint64_t, uint8_t> known;
+  for (unsigned i = 0; i < 256; ++i) {
+    const auto b = static_cast<uint8_t>('a' + i);
+    const auto made = static_cast<uint8_t>(first.size());
+    if (alone[b])
+      of[b] = made;
+    else
+      of[b] = known.try_emplace(hashes[b], made).first->second;
+    if (of[b] == made) first.push_back(b);
+  }
+  for (auto& [set, byte] : sets)
+    if (const auto c = std::find_if(first.begin(), first.end(), [&](auto b) { return set[b]; });
+        c != first.end())
+      byte = *c;
+  for (const auto& w : ways) {
+    const auto set = sets.find(w.set);
+    first_of.push_back(set != sets.end() ? set->second : static_cast<uint8_t>(w.set._Find_first()));
+  }
+}
+
 runnable_grammar::runnable_grammar(grammar g, const byte_set& available)
-    : rules{std::move(g)}, productive{productive_nodes(rules, available)},
+    : rules{std::move(g)}, classes{rules}, productive{productive_nodes(rules, available)},
       nullable{productive_nodes(rules, {})}, bytes{least_bytes(rules)} {
   if (!productive[rules.first_of(0)])
     throw grammar_error("it allows no text at all, or none that the vocabulary can spell");

@@ -257,9 +257,13 @@ node_id text_automaton::compile(grammar& g, spelling how,
   for (state s = 0; s < states(); ++s) {
     if (!good[s]) continue;
     std::map<state, code_points> sets;
-    for (size_t c = 0; c < width; ++c)
-      if (const auto to = next_[s * width + c]; good[to])
-        sets[to].add(classes_[c], c + 1 < width ? classes_[c + 1] - 1 : last_character);
+    for (size_t c = 0, begin = 0; c < width; ++c) {
+      const auto to = next_[s * width + c];
+      if (c + 1 < width && next_[s * width + c + 1] == to) continue;
+      if (good[to])
+        sets[to].add(classes_[begin], c + 1 < width ? classes_[c + 1] - 1 : last_character);
+      begin = c + 1;
+    }
     std::vector<node_id> branches;
     for (const auto& [to, set] : sets)
       if (!set.empty()) branches.push_back(edge(set, nodes[to]));

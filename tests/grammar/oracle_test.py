@@ -186,6 +186,7 @@ def compare(text):
 
 
 texts = [text for text in (expression(4) for _ in range(400)) if text]
+texts += ["(?P<first>a|b)(?P<second>c*)", "a\\_b", "[\\_ab]{2}", "[]a]{,3}b", "[^]1]{,}", "[]-c]c{,1}"]
 given_up = 0
 for text in texts:
     try:
@@ -195,6 +196,25 @@ for text in texts:
 print(f"{given_up} of {len(texts)} expressions took Python too long")
 if given_up > len(texts) // 10:
     fail("too few expressions were compared")
+
+# Escapes of each character are Python's, or are refused where they are of letters and digits.
+marks = [chr(c) for c in range(0x21, 0x7F)] + ["\u00e9", "\U0001f600"]
+for mark in marks:
+    for text in ("\\" + mark, "[\\" + mark + "]"):
+        try:
+            compiled = re.compile(text, re.ASCII)
+        except re.error:
+            compiled = None
+        tries = [chr(c) for c in range(1, 0x80)] + [mark]
+        got = ask(regex=text, take=tries, draw=0, seed=0)
+        if "error" in got:
+            if not (mark.isascii() and mark.isalnum()):
+                fail(f"{text!r}: {got['error']}")
+        elif compiled is None:
+            fail(f"{text!r} is taken, and Python refuses it")
+        elif got["taken"] != [compiled.fullmatch(one) is not None for one in tries]:
+            fail(f"{text!r} is read otherwise than Python reads it")
+
 
 talk.end()
 print("all ok" if fail.count == 0 else f"{fail.count} failures; LAMELLA_SEED={seed} draws the same again")

@@ -34,7 +34,8 @@ made_states states_of(const json_value& question) {
       return model::json_schema_grammar(g, *schema, next, reading);
     if (const auto* text = question.find("grammar"))
       return model::grammar_of_text(g, *text->get_if<std::string>(), next);
-    return model::regular_expression::parse(*question.find("regex")->get_if<std::string>())
+    return model::regular_expression::parse(*question.find("regex")->get_if<std::string>(),
+                                            model::regular_expression::reading::python)
         .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
   };
   model::grammar g;

@@ -93,6 +93,27 @@ TEST_CASE("a search that may do nothing refuses nothing") {
   CHECK_NOTHROW(model::refuse_ambiguous(of_expression(".*a.{9000}"), 0));
 }
 
+TEST_CASE("where no more places are found the search ends early") {
+  // Free values nest without an end, and are at few places of a node however deep they are.
+  const auto work = model::refuse_ambiguous(of_schema(R"({"type":"array"})"));
+  CAPTURE(work);
+  CHECK(work < 120'000);
+}
+
+TEST_CASE("bytes are of one class where no place of a grammar tells them apart") {
+  const auto g = of_expression("a[b-z]*|[x-z]1");
+  const auto& classes = g->classes;
+  CHECK(classes.of['b'] == classes.of['w']);
+  CHECK(classes.of['x'] == classes.of['z']);
+  CHECK(classes.of['x'] != classes.of['w']);
+  CHECK(classes.of['a'] != classes.of['b']);
+  CHECK(classes.of['!'] == classes.of[0xFF]);
+  CHECK(classes.first.size() == 5); // a, b to w, x to z, 1, all others
+  for (size_t c = 0; c < classes.first.size(); ++c) CHECK(classes.of[classes.first[c]] == c);
+  const auto ways = g->rules.all_ways();
+  for (size_t i = 0; i < ways.size(); ++i) CHECK(ways[i].set[classes.first_of[i]]);
+}
+
 TEST_CASE("the search ends after a bound of work, whatever states cost to be made") {
   constexpr auto one_state =
       20 * model::grammar_states::visit_work * uint64_t{model::grammar_states::visits_max};

@@ -11,6 +11,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace lamella;
 using model::character_classes;
 using model::class_tree;
@@ -90,6 +92,23 @@ TEST_CASE_FIXTURE(fixture, "plain tokens of the same classes of characters are a
       found.insert(found.begin(), classes.of(tree.nodes()[at].character));
     CHECK(said == found);
   }
+}
+
+TEST_CASE_FIXTURE(fixture, "the nodes of a tree of classes have every plain token once") {
+  class_tree tree{trie.plain(), classes_of({blank})};
+  tree.grow(trie.plain(), ~size_t{0});
+  const auto& plain = trie.plain().tokens;
+  std::vector<token_id> all;
+  for (size_t node = 0; node < tree.nodes().size(); ++node)
+    for (const auto t : tree.tokens_at(node)) {
+      const auto index = std::find(plain.begin(), plain.end(), t) - plain.begin();
+      CHECK(tree.node_of()[static_cast<size_t>(index)] == node);
+      all.push_back(t);
+    }
+  std::sort(all.begin(), all.end());
+  auto sorted = plain;
+  std::sort(sorted.begin(), sorted.end());
+  CHECK(all == sorted);
 }
 
 TEST_CASE_FIXTURE(fixture, "a tree of classes that grows by parts is the same tree") {

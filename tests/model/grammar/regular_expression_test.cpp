@@ -48,6 +48,8 @@ const std::vector<expectation> expectations{
     {"x{", {"x{"}, {"x"}},
     {"x{,a}\\0", {std::string("x{,a}\0", 6)}, {"x"}},
     {"(?:a|b)(?<name>c)", {"ac", "bc"}, {"a", "c"}},
+    {"(?P<name>a|b)c", {"ac", "bc"}, {"a", "c"}},
+    {"\\_[\\_\\-]\\\xC3\xA9", {"__\xC3\xA9", "_-\xC3\xA9"}, {"\\__\xC3\xA9", "__", "_\\\xC3\xA9"}},
     {"a+?b*?", {"a", "aab"}, {"b"}},
     {"\\u00e9\\x41\\u{1F600}\\uD83D\\uDE00",
      {"\xC3\xA9"
@@ -150,6 +152,9 @@ TEST_CASE("what is no regular expression here is refused with its place") {
       {"a{1", "not closed"},
       {"(?=a)", "look-around"},
       {"(?<!a)", "look-around"},
+      {"(?P=a)", "look-around"},
+      {"(?P<a", "does not end"},
+      {"\\q", "not supported"},
       {"\\1", "not supported"},
       {"\\bword", "not supported"},
       {"\\p{L}", "not supported"},
@@ -170,6 +175,28 @@ TEST_CASE("what is no regular expression here is refused with its place") {
   CHECK_THROWS_AS(regular_expression::parse(std::string(50, '(')), regular_expression_error);
   CHECK_THROWS_WITH_AS(states_of("a^b"), doctest::Contains("ends of an alternative"),
                        regular_expression_error);
+}
+
+TEST_CASE("counts without a least one and brackets in classes are read as Python has them") {
+  using reading = regular_expression::reading;
+  const auto takes_text = [](const char* expression, std::string_view text) {
+    auto states = tests::states_of([&](grammar& g, auto next) {
+      return regular_expression::parse(expression, reading::python)
+          .compile(g, match::whole, spelling::plain, next);
+    });
+    return takes(states, text);
+  };
+  CHECK(takes_text("x{,2}y", "y"));
+  CHECK(takes_text("x{,2}y", "xxy"));
+  CHECK_FALSE(takes_text("x{,2}y", "xxxy"));
+  CHECK(takes_text("x{,}", "xxxx"));
+  CHECK(takes_text("x{,a}", "x{,a}"));
+  CHECK(takes_text("[]a]+", "a]a"));
+  CHECK(takes_text("[^]]", "a"));
+  CHECK_FALSE(takes_text("[^]]", "]"));
+  CHECK(takes_text("[]-_]", "^"));
+  for (const auto* wrong : {"[]", "[^]", "{,2}", "x{,2}{,3}"})
+    CHECK_THROWS_AS(regular_expression::parse(wrong, reading::python), regular_expression_error);
 }
 
 TEST_CASE("repeats within repeats of nothing cost no more than others") {
