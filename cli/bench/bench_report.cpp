@@ -164,6 +164,21 @@ std::string slowdown_lines(const bench_summary& x) {
   return out + text;
 }
 
+std::string turn_lines(const bench_summary& x) {
+  std::string out;
+  char text[120];
+  for (const auto& [name, s] : {std::pair{"Mean TTFT of first turns (ms):", &x.ttft_first},
+                                std::pair{"Mean TTFT of later turns (ms):", &x.ttft_later}}) {
+    char number[48] = "-";
+    if (s->count > 0) std::snprintf(number, sizeof number, "%.2f", s->mean);
+    std::snprintf(text, sizeof text, "%-40s %-10s\n", name, number);
+    out += text;
+  }
+  std::snprintf(text, sizeof text, "%-40s %-10llu\n",
+                "Conversations:", static_cast<unsigned long long>(x.conversations));
+  return out + text;
+}
+
 } // namespace
 
 std::string console_block(const bench_summary& x, const bench_result& result,
@@ -196,7 +211,6 @@ std::string console_block(const bench_summary& x, const bench_result& result,
   };
   title("Serving Benchmark Result", '=');
   count("Successful requests:", x.completed);
-  if (options.turns > 1) count("  turns of conversations:", x.conversations);
   count("Failed requests:", x.failed);
   for (const auto& [code, number] : x.errors) count("  " + code + ":", number);
   if (options.rate)
@@ -214,10 +228,7 @@ std::string console_block(const bench_summary& x, const bench_result& result,
   line("Output token throughput (tok/s):", "%.2f", x.output_throughput);
   line("Total token throughput (tok/s):", "%.2f", x.total_throughput);
   section("Time to First Token", "TTFT", x.ttft);
-  if (options.turns > 1) {
-    line("Mean TTFT of first turns (ms):", "%.2f", x.ttft_first.mean);
-    line("Mean TTFT of later turns (ms):", "%.2f", x.ttft_later.mean);
-  }
+  if (options.turns > 1) out += turn_lines(x);
   section("Time per Output Token (excl. 1st token)", "TPOT", x.tpot);
   section("Inter-token Latency", "ITL", x.itl);
   line("Longest pause in a stream (ms):", "%.2f", x.max_pause_ms);

@@ -67,7 +67,7 @@ TEST_CASE("each turn of a conversation carries the answers that the server gave 
   CHECK(numbers_at(told, "conversations") == std::vector<int64_t>{0, 0, 0, 1, 2, 2});
   const auto cached = numbers_at(told, "cached_lens");
   CHECK(cached[2] == 7); // what turn 2 said, without the answer to it
-  CHECK(has(run.out, "turns of conversations:                3 "));
+  CHECK(has(run.out, "Conversations:                           3 "));
   CHECK(has(run.out, "Mean TTFT of later turns (ms):"));
   CHECK_FALSE(has(run.out, "use another --seed"));
 }
