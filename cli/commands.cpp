@@ -75,7 +75,7 @@ std::vector<command> bench_commands() {
        "  lamella bench serve --rates 1,2,4,8 --duration 60 --svg curve.svg --goodput ttft:2x "
        "tbt:50\n"
        "  lamella bench serve --trace azure_conv_2023 --trace-speed 2 --requests 500\n"
-       "  lamella bench serve --dataset sharegpt.json --endpoint chat --requests 200",
+       "  lamella bench serve --dataset sharegpt.json --endpoint chat --turns 8 --think-time 5",
        setup_bench_serve},
       {"bench compare", "Compare two running servers: the same requests, in turns",
        "  lamella bench compare http://127.0.0.1:8000 http://127.0.0.1:9000 --requests 256\n"

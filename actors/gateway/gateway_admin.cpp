@@ -62,12 +62,28 @@ void answer_drain(gateway_ptr self, const exchange_ptr& exchange) {
   self->state.config.on_drain();
 }
 
-/// A route below /admin/, and the names that its query may have.
+/// A route below /admin/, the names that its query may have, and whether it reads a body.
 struct admin_route {
   std::string_view name, method;
   void (*answer)(gateway_ptr self, const exchange_ptr& exchange);
   std::span<const std::string_view> query{};
+  bool body = false;
 };
+
+/// Refuses what a route would not read: a worker that is named to POST /admin/drain must not drain
+/// the service. An empty object says nothing; some clients send one with every POST.
+void refuse_body(std::string_view body, const std::string& route) {
+  std::string said;
+  for (const char c : body) {
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n') continue;
+    said += c;
+    if (said.size() > 2) break;
+  }
+  if (said.empty() || said == "{}") return;
+  throw net::invalid_value({}, route
+                                   + " takes no body: leave it out (a worker is drained by POST "
+                                     "/admin/drain-worker, a pool scaled by POST /admin/scale)");
+}
 
 constexpr std::array<std::string_view, 1> trace_query{"for"};
 constexpr std::array<std::string_view, 3> events_query{"after", "since", "wait"};
@@ -79,10 +95,10 @@ const std::array admin_routes{
     admin_route{"events", "GET", answer_events, events_query},
     admin_route{"trace", "POST", answer_trace, trace_query},
     admin_route{"drain", "POST", answer_drain},
-    admin_route{"chaos", "POST", answer_chaos},
+    admin_route{"chaos", "POST", answer_chaos, {}, true},
     admin_route{"reload", "POST", answer_reload},
-    admin_route{"scale", "POST", answer_scale},
-    admin_route{"drain-worker", "POST", answer_drain_worker},
+    admin_route{"scale", "POST", answer_scale, {}, true},
+    admin_route{"drain-worker", "POST", answer_drain_worker, {}, true},
 };
 
 } // namespace
@@ -94,8 +110,9 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
     if (x.name != what) continue;
     if (x.method != request.method)
       throw net::method_not_allowed(request.method, std::string{x.method});
-    net::check_query(request.query, x.query,
-                     std::string{x.method} + " /admin/" + std::string{x.name});
+    const auto route = std::string{x.method} + " /admin/" + std::string{x.name};
+    net::check_query(request.query, x.query, route);
+    if (!x.body) refuse_body(request.body, route);
     return x.answer(self, exchange);
   }
   throw net::route_not_found(request.method, request.path);

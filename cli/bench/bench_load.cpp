@@ -143,13 +143,20 @@ prompt_source prompt_source::synthetic(net::http_client& server, const std::stri
   return made;
 }
 
-std::string prompt_source::prompt(uint64_t index, uint32_t tokens) const {
+std::string prompt_source::prompt(uint64_t index, uint32_t tokens,
+                                  const shared_blocks& shared) const {
   if (from_file_) return texts_[index % texts_.size()];
-  std::mt19937_64 random{mixed(seed_, index)};
+  std::mt19937_64 own{mixed(seed_, index)}, of_block;
   std::string out;
   const auto words = std::max(tokens, least_) - least_ + 1;
-  for (uint32_t i = 0; i < words; ++i)
+  for (uint32_t i = 0; i < words; ++i) {
+    const auto block = i / shared_blocks::tokens;
+    const bool is_shared = block < shared.ids.size();
+    if (is_shared && i % shared_blocks::tokens == 0)
+      of_block.seed(mixed(mixed(~seed_, shared.text), shared.ids[block]));
+    auto& random = is_shared ? of_block : own;
     out += i == 0 ? starts_[random() % starts_.size()] : " " + texts_[random() % texts_.size()];
+  }
   return out;
 }
 

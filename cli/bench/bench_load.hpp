@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,16 @@ private:
 /// The route that is measured.
 enum class bench_endpoint { completions, chat };
 
+/// Beginnings that prompts share: equal ids are equal tokens in all prompts of the same `text`.
+struct shared_blocks {
+  /// Of a block in a trace (Mooncake's `hash_ids`), in tokens.
+  static constexpr uint32_t tokens = 512;
+  std::span<const uint32_t> ids;
+  uint64_t text = 0;
+};
+
 /// Prompts of one length in tokens, or those of a file. Prompt i depends on the seed and on i only;
-/// no two share a prefix, so that the prefix cache has no hits.
+/// but for blocks that are asked for, no two share a prefix, so that the prefix cache has no hits.
 class prompt_source {
 public:
   /// Each line that is not empty is a prompt; they are used in turn. Throws command_error (66, 65).
@@ -43,8 +52,9 @@ public:
   static prompt_source synthetic(net::http_client& server, const std::string& model,
                                  bench_endpoint endpoint, uint32_t tokens, uint64_t seed);
 
-  /// With so many tokens, least() at least; those of a file are as they are.
-  std::string prompt(uint64_t index, uint32_t tokens = 0) const;
+  /// With so many tokens, least() at least; those of a file are as they are. The first words are
+  /// those of `shared`, as far as its ids and the length go.
+  std::string prompt(uint64_t index, uint32_t tokens = 0, const shared_blocks& shared = {}) const;
   /// Tokens of one word with those that the server adds to each prompt.
   uint32_t least() const { return least_; }
   bool from_file() const { return from_file_; }

@@ -40,9 +40,10 @@ void add_sources(CLI::App& app, bench_serve_options& options, CLI::Option* users
           ->excludes(input)
           ->excludes(file);
   auto* trace =
-      app.add_option("--trace", options.trace,
-                     "Take lengths, and without --rate or --concurrency arrivals too, from "
-                     "a trace: a file or a name as in `lamella simulate`")
+      app.add_option(
+             "--trace", options.trace,
+             "Take lengths, and without --rate or --concurrency arrivals too, from "
+             "a trace: a file or a name as in `lamella simulate`; equal hash_ids give equal text")
           ->type_name("TRACE")
           ->excludes(input)
           ->excludes(output)

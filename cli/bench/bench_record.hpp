@@ -36,6 +36,8 @@ struct bench_serve_options {
   bool output_len_given = false; ///< else a trace or a dataset says how long answers are
   std::string prompt_file, trace, dataset;
   double trace_speed = 1;   ///< arrivals of a trace come so many times as fast
+  uint32_t turns = 1;       ///< of a conversation of the dataset, each with the answers before it
+  double think_s = 0;       ///< mean pause between an answer and the next turn
   uint64_t first_index = 0; ///< of the workload; another run has other prompts
   uint32_t warm_up = 1;
   uint32_t max_in_flight = 4096; ///< open loop: later arrivals wait, and waiting counts as latency
@@ -59,6 +61,8 @@ struct bench_record {
   std::vector<float> gaps_ms; ///< between pieces of text
   uint64_t prompt_tokens = 0, completion_tokens = 0;
   uint64_t cached_tokens = 0; ///< prompt tokens from the prefix cache of the server
+  uint64_t conversation = 0;  ///< number of the request; all turns of a conversation have the same
+  uint32_t turn = 1;          ///< of its conversation
   uint32_t pieces = 0;        ///< events with text
   bool usage = false;         ///< the server reported token counts
   std::string finish;         ///< finish_reason
@@ -70,11 +74,13 @@ struct bench_result {
   std::vector<bench_record> alone;   ///< of requests that had the server for themselves
   double began_unix_s = 0;           ///< the start, in seconds since 1970
   double duration_s = 0;             ///< from the start to the last answer's end
-  double arrivals_s = 0;             ///< from the start to the last intended send
+  uint64_t begun = 0;                ///< requests or, where they have turns, conversations
+  double arrivals_s = 0;             ///< from the start to the last intended send of a first turn
   double cpu_share = 0;              ///< of one core, by this program
   double lag_p99_ms = 0;             ///< how late this program served its timers
   std::vector<std::string> notes;    ///< what a reader must know to trust the numbers
   bool interrupted = false;
+  bool shares_prefixes = false; ///< prompts begin alike, as a trace or conversations have it
 };
 
 } // namespace lamella::cli

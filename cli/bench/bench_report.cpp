@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 namespace lamella::cli {
 
@@ -28,14 +29,16 @@ void add_warnings(bench_summary& x, const bench_result& result,
                   result.cpu_share * 100, result.lag_p99_ms);
     x.warnings.emplace_back(text);
   }
-  if (is_open(options) && x.offered_rate > 0 && x.request_throughput < kept_up * x.offered_rate) {
+  // Turns behind the first come when the server has answered: no rate of theirs is offered.
+  if (is_open(options) && options.turns == 1 && x.offered_rate > 0
+      && x.request_throughput < kept_up * x.offered_rate) {
     std::snprintf(text, sizeof text,
                   "SATURATED: %.2f requests/s arrived, %.2f were answered; latencies grow with the "
                   "length of the run",
                   x.offered_rate, x.request_throughput);
     x.warnings.emplace_back(text);
   }
-  if (x.cached_tokens * 2 > x.input_tokens)
+  if (!result.shares_prefixes && x.cached_tokens * 2 > x.input_tokens)
     x.warnings.emplace_back("most prompt tokens were in the server's prefix cache, which shortens "
                             "TTFT; use another --seed for other prompts");
   if (x.failed > 0) x.warnings.emplace_back("latencies and throughput exclude failed requests");
@@ -74,6 +77,26 @@ latency_summary summarize(std::vector<double> values) {
   return x;
 }
 
+namespace {
+
+void add_turns(bench_summary& x, const bench_result& result) {
+  std::vector<double> first, later;
+  std::set<uint64_t> conversations;
+  for (const auto& r : result.records) {
+    if (!r.error.empty()) continue;
+    conversations.insert(r.conversation);
+    (r.turn == 1 ? first : later).push_back(ttft_ms(r));
+    if (r.turn == 1) continue;
+    x.later_input_tokens += r.prompt_tokens;
+    x.later_cached_tokens += r.cached_tokens;
+  }
+  x.conversations = conversations.size();
+  x.ttft_first = summarize(std::move(first));
+  x.ttft_later = summarize(std::move(later));
+}
+
+} // namespace
+
 bench_summary summarize(const bench_result& result, const bench_serve_options& options) {
   bench_summary x;
   uint64_t good = 0;
@@ -104,7 +127,9 @@ bench_summary summarize(const bench_result& result, const bench_serve_options& o
     return result.duration_s > 0 ? static_cast<double>(count) / result.duration_s : 0;
   };
   if (is_open(options) && result.arrivals_s > 0)
-    x.offered_rate = static_cast<double>(result.records.size()) / result.arrivals_s;
+    x.offered_rate =
+        static_cast<double>(std::ranges::count(result.records, 1u, &bench_record::turn))
+        / result.arrivals_s;
   x.request_throughput = per_second(x.completed);
   x.goodput = per_second(good);
   x.output_throughput = per_second(x.output_tokens);
@@ -117,6 +142,7 @@ bench_summary summarize(const bench_result& result, const bench_serve_options& o
   x.tpot_slowdown = summarize(std::move(slower[1]));
   x.e2el_slowdown = summarize(std::move(slower[2]));
   if (!result.alone.empty()) x.nine_slos = keep_nine_slos(result);
+  if (options.turns > 1) add_turns(x, result);
   x.max_pause_ms = x.itl.max;
   add_warnings(x, result, options);
   return x;
@@ -135,6 +161,21 @@ std::string slowdown_lines(const bench_summary& x) {
   }
   std::snprintf(text, sizeof text, "%-40s %s\n",
                 "Nine SLOs of Splitwise:", *x.nine_slos ? "kept" : "broken");
+  return out + text;
+}
+
+std::string turn_lines(const bench_summary& x) {
+  std::string out;
+  char text[120];
+  for (const auto& [name, s] : {std::pair{"Mean TTFT of first turns (ms):", &x.ttft_first},
+                                std::pair{"Mean TTFT of later turns (ms):", &x.ttft_later}}) {
+    char number[48] = "-";
+    if (s->count > 0) std::snprintf(number, sizeof number, "%.2f", s->mean);
+    std::snprintf(text, sizeof text, "%-40s %-10s\n", name, number);
+    out += text;
+  }
+  std::snprintf(text, sizeof text, "%-40s %-10llu\n",
+                "Conversations:", static_cast<unsigned long long>(x.conversations));
   return out + text;
 }
 
@@ -187,6 +228,7 @@ std::string console_block(const bench_summary& x, const bench_result& result,
   line("Output token throughput (tok/s):", "%.2f", x.output_throughput);
   line("Total token throughput (tok/s):", "%.2f", x.total_throughput);
   section("Time to First Token", "TTFT", x.ttft);
+  if (options.turns > 1) out += turn_lines(x);
   section("Time per Output Token (excl. 1st token)", "TPOT", x.tpot);
   section("Inter-token Latency", "ITL", x.itl);
   line("Longest pause in a stream (ms):", "%.2f", x.max_pause_ms);

@@ -29,6 +29,9 @@ struct bench_summary {
   double offered_rate = 0;    ///< requests per second, of an open loop
   double request_throughput = 0, goodput = 0, output_throughput = 0, total_throughput = 0;
   latency_summary ttft, tpot, itl, e2el;
+  uint64_t conversations = 0; ///< with a successful turn, where requests are turns; else 0
+  latency_summary ttft_first, ttft_later; ///< of first turns, and of those behind them
+  uint64_t later_input_tokens = 0, later_cached_tokens = 0;    ///< of turns behind the first
   latency_summary ttft_slowdown, tpot_slowdown, e2el_slowdown; ///< no times, but multiples
   std::optional<bool> nine_slos; ///< those of Splitwise, where slowdowns were measured
   double max_pause_ms = latency_summary::nothing; ///< between two events of a stream

@@ -41,6 +41,17 @@ void write_slowdowns(json_writer& out, const bench_summary& x, const bench_resul
   out.end_array().end_object();
 }
 
+/// Of conversations: what later turns find in the server's cache, and how soon they are answered.
+void write_turns(json_writer& out, const bench_summary& x, const bench_serve_options& options) {
+  if (options.turns == 1) return;
+  out.key("turns").begin_object().member("most", options.turns);
+  out.member("mean_think_s", options.think_s).member("conversations", x.conversations);
+  out.member("mean_ttft_first_ms", x.ttft_first.mean);
+  out.member("mean_ttft_later_ms", x.ttft_later.mean);
+  out.member("later_input_tokens", x.later_input_tokens);
+  out.member("later_cached_tokens", x.later_cached_tokens).end_object();
+}
+
 std::string date() {
   const auto now = std::time(nullptr);
   tm utc{};
@@ -67,6 +78,9 @@ void write_records(json_writer& out, const bench_result& result) {
   array("input_lens", [](record r) { return r.prompt_tokens; });
   array("output_lens", [](record r) { return output_tokens_of(r); });
   array("errors", [](record r) { return r.error; });
+  array("cached_lens", [](record r) { return r.cached_tokens; });
+  array("conversations", [](record r) { return r.conversation; });
+  array("turns", [](record r) { return r.turn; });
   out.key("itls").begin_array();
   for (const auto& r : result.records) {
     out.begin_array();
@@ -132,6 +146,7 @@ std::string bench_json(const bench_summary& x, const bench_result& result,
   out.end_object().key("goodput_slowdowns").begin_object();
   for (const auto& [name, limit] : options.goodput.slowdown) out.member(name, limit);
   out.end_object();
+  write_turns(out, x, options);
   write_slowdowns(out, x, result);
   out.key("notes").begin_array();
   for (const auto& note : x.warnings) out.value(note);

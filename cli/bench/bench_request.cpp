@@ -10,16 +10,20 @@ using std::chrono::nanoseconds;
 std::string request_body(const bench_serve_options& x, const bench_item& item, bool exact) {
   json_writer out;
   out.begin_object().member("model", x.model);
-  if (x.endpoint == bench_endpoint::chat)
-    out.key("messages")
-        .begin_array()
-        .begin_object()
-        .member("role", "user")
-        .member("content", item.prompt)
-        .end_object()
-        .end_array();
-  else
+  if (x.endpoint == bench_endpoint::chat) {
+    const auto say = [&](const char* who, const std::string& what) {
+      out.begin_object().member("role", who).member("content", what).end_object();
+    };
+    out.key("messages").begin_array();
+    for (const auto& turn : item.before) {
+      say("user", turn.question);
+      say("assistant", turn.answer);
+    }
+    say("user", item.prompt);
+    out.end_array();
+  } else {
     out.member("prompt", item.prompt);
+  }
   out.member("max_tokens", item.output_tokens).member("temperature", 0).member("stream", true);
   out.key("stream_options").begin_object().member("include_usage", true).end_object();
   if (exact) out.member("ignore_eos", true).member("min_tokens", item.output_tokens);
@@ -31,7 +35,7 @@ std::string path_of(bench_endpoint endpoint) {
 }
 
 /// One event of a stream, into its record. An error event and what is not JSON set the error.
-void read_event(bench_record& r, std::string_view data, nanoseconds now) {
+void read_event(bench_record& r, std::string_view data, nanoseconds now, std::string* answer) {
   json_value json;
   try {
     json = parse_json(data);
@@ -54,15 +58,19 @@ void read_event(bench_record& r, std::string_view data, nanoseconds now) {
   if (choice == nullptr) return;
   if (auto reason = text_or(choice->find("finish_reason"), ""); !reason.empty())
     r.finish = std::move(reason);
+  constexpr size_t answer_max = size_t{16} << 20;
   const auto has_text = [&](std::initializer_list<std::string_view> path) {
     const auto* found = find_path(*choice, path);
     const auto* text = found == nullptr ? nullptr : found->get_if<std::string>();
-    return text != nullptr && !text->empty();
+    if (text == nullptr || text->empty()) return false;
+    if (answer != nullptr && *(path.end() - 1) != "reasoning_content") *answer += *text;
+    return true;
   };
   if (!has_text({"text"}) && !has_text({"delta", "content"})
       && !has_text({"delta", "reasoning_content"})
       && find_path(*choice, {"delta", "tool_calls"}) == nullptr)
     return;
+  if (answer != nullptr && answer->size() > answer_max) r.error = "oversized_answer";
   if (++r.pieces == 1)
     r.first = now;
   else

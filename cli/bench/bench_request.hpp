@@ -14,8 +14,10 @@ std::string request_body(const bench_serve_options& x, const bench_item& item, b
 /// Where it is sent to.
 std::string path_of(bench_endpoint endpoint);
 
-/// One event of a stream, into its record. An error event and what is not JSON set the error.
-void read_event(bench_record& r, std::string_view data, std::chrono::nanoseconds now);
+/// One event of a stream, into its record. An error event and what is not JSON set the error, and
+/// so does an answer of more than 16 MiB where `answer` takes its text.
+void read_event(bench_record& r, std::string_view data, std::chrono::nanoseconds now,
+                std::string* answer = nullptr);
 
 /// The word by which a failure is counted: of a call that got no answer, and of an answer that is
 /// no success ("429 queue_full").

@@ -69,7 +69,17 @@ public:
   }
 
 private:
+  /// What one user asks, turn by turn: most have one.
+  struct talk {
+    uint64_t index = 0;
+    std::vector<bench_item> turns; ///< made when the first one is sent
+    std::vector<answered_turn> before;
+  };
+  using talk_ptr = std::shared_ptr<talk>;
+
   struct running {
+    talk_ptr of;
+    std::string answer; ///< kept where another turn follows
     bench_record record;
     std::unique_ptr<net::sse_reader> reader;
     uint32_t tokens = 0;   ///< asked for
@@ -79,51 +89,72 @@ private:
 
   nanoseconds since_begin() const { return clock::now() - begin_; }
 
-  bool more() const {
-    return begun_ < last_index_
-           && !(options_.duration_s
-                && static_cast<double>(since_begin().count()) * 1e-9 >= *options_.duration_s);
+  bool is_over_at(nanoseconds when) const {
+    return options_.duration_s && static_cast<double>(when.count()) * 1e-9 >= *options_.duration_s;
   }
+
+  bool more() const { return begun_ < last_index_ && !is_over_at(since_begin()); }
 
   void begin_next() {
     if (more()) begin(begun_++, since_begin());
   }
 
+  void begin(uint64_t index, nanoseconds intended) {
+    auto x = std::make_shared<talk>();
+    x->index = index;
+    ask(x, intended);
+  }
+
+  void ask(const talk_ptr& x, nanoseconds intended) {
+    if (open_ && in_flight_ >= options_.max_in_flight)
+      held_.emplace_back(x, intended);
+    else
+      send(x, intended);
+  }
+
   void schedule_arrival() {
     if (begun_ >= last_index_) return arrivals_over();
     const auto when = poisson_ ? poisson_->next() : *work_.arrival(begun_);
-    if (options_.duration_s && static_cast<double>(when.count()) * 1e-9 >= *options_.duration_s)
-      return arrivals_over();
+    if (is_over_at(when)) return arrivals_over();
     loop_.at(begin_ + when, [this, when] {
-      const auto index = begun_++;
-      if (in_flight_ < options_.max_in_flight)
-        begin(index, when);
-      else
-        held_.emplace_back(index, when);
+      begin(begun_++, when);
       schedule_arrival();
     });
   }
 
   void arrivals_over() { begun_ = last_index_; }
 
-  void begin(uint64_t index, nanoseconds intended) {
-    auto& slot = all_.emplace_back(std::make_shared<running>());
-    const auto x = slot;
+  void send(const talk_ptr& of, nanoseconds intended) {
+    if (of->turns.empty()) {
+      of->turns = work_.turns(options_.first_index + of->index, options_.first_index);
+      ++result_.begun;
+    }
+    const auto x = all_.emplace_back(std::make_shared<running>());
+    x->of = of;
+    x->record.conversation = of->index;
+    x->record.turn = static_cast<uint32_t>(of->before.size() + 1);
     x->record.intended = intended;
     x->record.sent = since_begin();
-    x->reader = std::make_unique<net::sse_reader>([this, raw = x.get()](std::string_view data) {
-      if (data == "[DONE]")
-        raw->complete = true;
-      else if (raw->record.error.empty())
-        read_event(raw->record, data, since_begin());
-    });
+    const bool last = x->record.turn == of->turns.size();
+    x->reader =
+        std::make_unique<net::sse_reader>([this, raw = x.get(), last](std::string_view data) {
+          if (data == "[DONE]")
+            raw->complete = true;
+          else if (raw->record.error.empty())
+            read_event(raw->record, data, since_begin(), last ? nullptr : &raw->answer);
+        });
     ++in_flight_;
+    auto item = of->turns[of->before.size()];
+    item.before = of->before;
+    x->tokens = item.output_tokens;
+    call(x, request_body(options_, item, exact_));
+  }
+
+  void call(const std::shared_ptr<running>& x, std::string body) {
     net::http_call_request request;
     request.method = "POST";
     request.path = path_of(options_.endpoint);
-    const auto item = work_.item(options_.first_index + index);
-    x->tokens = item.output_tokens;
-    request.body = request_body(options_, item, exact_);
+    request.body = std::move(body);
     if (!key_.empty()) request.headers.set("authorization", "Bearer " + key_);
     const auto limit = std::chrono::milliseconds{static_cast<int64_t>(options_.timeout_s * 1e3)};
     request.total_timeout = request.idle_timeout = limit;
@@ -161,13 +192,15 @@ private:
     x.record.end = since_begin();
     x.reader.reset();
     --in_flight_;
-    ++ended_;
+    const bool goes_on = go_on(x);
+    x.of.reset();
+    if (!goes_on) ++ended_;
     if (bar_) bar_->update("requests", ended_, std::max(ended_, progress_total()));
     if (!held_.empty()) {
-      const auto [index, intended] = held_.front();
+      const auto [held, intended] = held_.front();
       held_.pop_front();
-      begin(index, intended);
-    } else if (!open_) {
+      send(held, intended);
+    } else if (!open_ && !goes_on) {
       // A server that refuses at once must not be asked thousands of times a second.
       constexpr std::chrono::milliseconds pause{100};
       if (x.record.error.empty())
@@ -175,6 +208,21 @@ private:
       else if (more())
         loop_.at(clock::now() + pause, [this] { begin_next(); });
     }
+  }
+
+  /// The next turn, when its user has thought about the answer; false where there is none.
+  bool go_on(running& x) {
+    const auto of = x.of;
+    if (!x.record.error.empty() || x.record.turn == of->turns.size()) return false;
+    const auto when = since_begin() + think_time(options_, of->index, x.record.turn + 1);
+    if (is_over_at(when)) return false;
+    of->before.push_back({of->turns[of->before.size()].prompt, std::move(x.answer)});
+    ++thinking_;
+    loop_.at(begin_ + when, [this, of, when] {
+      --thinking_;
+      ask(of, when);
+    });
+    return true;
   }
 
   uint64_t progress_total() const {
@@ -185,7 +233,7 @@ private:
   void tick(clock::time_point due) {
     const auto late = clock::now() - due;
     lags_ms_.push_back(std::chrono::duration<double, std::milli>(late).count());
-    if (in_flight_ == 0 && held_.empty() && !more()) return;
+    if (in_flight_ == 0 && thinking_ == 0 && held_.empty() && !more()) return;
     constexpr std::chrono::milliseconds between{10};
     const auto next = clock::now() + between;
     loop_.at(next, [this, next] { tick(next); });
@@ -193,12 +241,14 @@ private:
 
   void collect(bool interrupted, nanoseconds spent) {
     result_.interrupted = interrupted;
+    result_.shares_prefixes = work_.shares_prefixes();
     nanoseconds last{0};
     for (auto& x : all_) {
       if (!x->over) continue; // only when interrupted
       last = std::max(last, x->record.end);
-      result_.arrivals_s =
-          std::max(result_.arrivals_s, static_cast<double>(x->record.intended.count()) * 1e-9);
+      if (x->record.turn == 1)
+        result_.arrivals_s =
+            std::max(result_.arrivals_s, static_cast<double>(x->record.intended.count()) * 1e-9);
       result_.records.push_back(std::move(x->record));
     }
     if (interrupted) last = spent;
@@ -215,8 +265,8 @@ private:
   const workload& work_;
   const bool exact_, open_;
   std::optional<poisson_arrivals> poisson_; ///< of an open loop; else its arrivals are a trace's
-  uint64_t last_index_ = 0, begun_ = 0, in_flight_ = 0, ended_ = 0;
-  std::deque<std::pair<uint64_t, nanoseconds>> held_; ///< arrived, beyond max_in_flight
+  uint64_t last_index_ = 0, begun_ = 0, in_flight_ = 0, thinking_ = 0, ended_ = 0;
+  std::deque<std::pair<talk_ptr, nanoseconds>> held_; ///< arrived, beyond max_in_flight
   std::vector<std::shared_ptr<running>> all_;
   std::vector<double> lags_ms_;
   std::optional<progress_bar> bar_; ///< where there is a terminal

@@ -15,6 +15,8 @@ using std::chrono::nanoseconds;
 constexpr int ok = 200, bad_request = 400;
 /// Prompts that are measured alone are chosen among so many.
 constexpr uint64_t alone_candidates = 64;
+/// Before the load and for itself: no cache shall have seen the beginnings of prompts.
+constexpr uint64_t warm_up_run = ~uint64_t{0}, alone_run = warm_up_run - 1;
 
 /// A request that has this program for itself; the status may be one of a refusal.
 net::http_reply ask_alone(net::http_client& client, const bench_serve_options& options,
@@ -61,7 +63,7 @@ bool warm_up(net::http_client& client, const bench_serve_options& options, const
   bool exact = true;
   bench_record r;
   // Beyond all that are measured, so that no cache has seen those.
-  const auto item = work.item(std::numeric_limits<uint64_t>::max() / 2);
+  const auto item = work.item(std::numeric_limits<uint64_t>::max() / 2, warm_up_run);
   for (uint32_t done = 0; done < options.warm_up;) {
     r = {};
     const auto reply = ask_alone(client, options, item, exact, r);
@@ -100,7 +102,7 @@ std::vector<bench_record> measure_alone(net::http_client& client,
     const auto at = last * k / (lengths - 1);
     for (const auto i : {indices[at], indices[at == last ? at - 1 : at + 1]}) {
       bench_record r;
-      const auto reply = ask_alone(client, options, work.item(i), exact, r);
+      const auto reply = ask_alone(client, options, work.item(i, alone_run), exact, r);
       if (reply.status != ok) throw refused(reply);
       if (!r.error.empty() || r.pieces == 0)
         throw command_error{exit_failure, "a request that is alone failed: "
@@ -161,7 +163,7 @@ void run_sweep(const server_choice& server, bench_serve_options& options,
   for (const double rate : options.rates) {
     mine.rate = rate;
     auto result = ready.run(mine, signals);
-    mine.first_index += result.records.size();
+    mine.first_index += result.begun;
     const bool interrupted = result.interrupted;
     on_run(mine, std::move(result));
     if (interrupted) return;

@@ -112,6 +112,37 @@ void add_rates(CLI::App& app, bench_serve_options& options) {
       ->needs(rates);
 }
 
+void add_turns(CLI::App& app, bench_serve_options& options) {
+  constexpr uint32_t turns_max = 1000;
+  constexpr double think_max = 86'400;
+  auto* turns =
+      app.add_option("--turns", options.turns,
+                     "Ask up to so many turns of each conversation of --dataset, each with the "
+                     "answers before it; --requests counts conversations then (default: 1)")
+          ->type_name("N")
+          ->check(CLI::Range(uint32_t{1}, turns_max))
+          ->needs(app.get_option("--dataset"));
+  app.add_option("--think-time", options.think_s,
+                 "Mean pause of a user between an answer and the next turn; pauses are exponential "
+                 "(default: 0)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, think_max))
+      ->needs(turns);
+}
+
+/// Throws command_error (2) where turns cannot be what is asked for with them.
+void check_turns(const bench_serve_options& options) {
+  if (options.turns == 1) return;
+  if (options.endpoint != bench_endpoint::chat)
+    throw command_error{exit_usage, "--turns: completions have no turns",
+                        "add --endpoint chat, or leave --turns out"};
+  if (options.slowdowns)
+    throw command_error{exit_usage,
+                        "--turns: what a turn takes alone, with its beginning in a cache, is not "
+                        "measured, so turns have no slowdown",
+                        "give limits in milliseconds, such as ttft:500"};
+}
+
 void add_outputs(CLI::App& app, bench_serve_options& options) {
   app.add_flag("--json", options.json, "Write JSON");
   auto* save =
@@ -133,6 +164,7 @@ run_function setup_bench_serve(CLI::App& app) {
   auto goodput = std::make_shared<std::vector<std::string>>();
   add_load_flags(app, *options);
   add_rates(app, *options);
+  add_turns(app, *options);
   app.add_option("--goodput", *goodput,
                  "Count requests within all of ttft:MS tpot:MS e2el:MS, or of slowdowns against a "
                  "request alone, as ttft:2x")
@@ -152,6 +184,7 @@ run_function setup_bench_serve(CLI::App& app) {
                          || std::any_of(read.begin(), read.end(), [](const auto& x) {
                               return x.figure.find("_slowdown_") != std::string::npos;
                             });
+    check_turns(*options);
     return bench_serve(*server, *options, read);
   };
 }

@@ -81,6 +81,17 @@ asked=$("$LAMELLA" bench serve --url "$API_URL" --endpoint chat --dataset "$WORK
 expect "bench serve with conversations ends with 0" 0 $?
 expect "answers are as long as those of the file" "2 4" \
   "$(json 'x["completed"], x["total_output_tokens"]' <<<"$asked" | tr -d '(),')"
+talk='{"from": "human", "value": "Name a colour."}, {"from": "gpt", "value": "Red."}'
+printf '[{"conversations": [%s, %s]}]' "$talk" "$talk" >"$WORK/talks.json"
+asked=$("$LAMELLA" bench serve --url "$API_URL" --endpoint chat --dataset "$WORK/talks.json" --turns 2 --requests 3 --json)
+expect "bench serve with two turns of each conversation ends with 0" 0 $?
+expect "each conversation has both, and the second finds the first in the prefix cache" "6 3 True" \
+  "$(json 'x["completed"], x["lamella"]["turns"]["conversations"], x["lamella"]["turns"]["later_cached_tokens"] > 48' <<<"$asked" | tr -d '(),')"
+printf '{"timestamp": %d, "input_length": 700, "output_length": 2, "hash_ids": [1, %d]}\n' 0 2 9 3 >"$WORK/trace.jsonl"
+asked=$("$LAMELLA" bench serve --url "$API_URL" --trace "$WORK/trace.jsonl" --concurrency 1 --json)
+expect "bench serve with hash_ids ends with 0" 0 $?
+expect "the first 512 tokens of a pair are shared, and no others" "True" \
+  "$(json '512 * 32 <= x["total_cached_tokens"] <= 520 * 32' <<<"$asked")"
 
 # transformers in float32 says 15.623 (tests/golden).
 text=$(dirname "$0")/../golden/model_text.txt

@@ -15,7 +15,8 @@ from browser import Browser
 CHROMIUM, PORT, ADMIN, KEY, PICTURES = sys.argv[1:6]
 API, CONSOLE = f"http://127.0.0.1:{PORT}/", f"http://127.0.0.1:{ADMIN}/"
 SEATS = "[...document.querySelectorAll('[data-seat]')]"
-# Text that a page would run if it took it for markup.
+# Texts that a page would run if it took them for markup.
+MODEL = "tiny<img/src=/ui/none/onerror=document.title=1>"
 MARKUP = "<img src=/ui/none onerror=document.title='run'><script>document.title='run'</script>"
 TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 failures = 0
@@ -36,9 +37,9 @@ def status():
 def load(streams):
     """Requests that decode for long; they end when their connections are closed."""
     connections = [http.client.HTTPConnection("127.0.0.1", int(PORT)) for _ in range(streams)]
-    body = {"model": "tiny", "prompt": "Once upon a time", "max_tokens": 3500, "ignore_eos": True}
+    body = {"model": MODEL, "prompt": "Once upon a time", "max_tokens": 3500, "ignore_eos": True}
     for i, each in enumerate(connections):
-        each.request("POST", "/v1/completions", json.dumps({**body, "seed": i}), {"content-type": "application/json"})
+        each.request("POST", "/v1/completions", json.dumps({**body, "seed": i}), {"content-type": "application/json", "x-request-id": f"{i}<img/src=/ui/none>"})
     while status()["requests"]["running"] < streams:
         pass
     return connections
@@ -106,6 +107,10 @@ def lose_worker(page):
     page.wait("document.querySelector('.control').textContent.includes('4 running')")
     page.wait("document.querySelectorAll('#requests tr').length === 4")
     words = page.value("document.getElementById('requests_words').textContent")
+    check("console: names of models and requests stay text", page.value("document.getElementById('model').textContent") == MODEL
+          and page.value("document.querySelectorAll('main img, main script').length") == 0
+          and page.value("document.getElementById('requests').textContent.includes('3<img/src=/ui/none>')"),
+          page.value("document.getElementById('requests').innerHTML"))
     check("console: requests are listed with their state", "decoding" in words or "prefilling" in words, words)
     victim = next(x for x in status()["workers"] if x["seat"] == "attention/1")
     page.value("""window.tones = [];
@@ -118,10 +123,10 @@ def lose_worker(page):
     page.wait(f"{tone('attention/1')} === 'good'")
     check("console: and green again", page.value("tones.includes('bad') && tones[tones.length - 1] === 'good'"),
           page.value("tones"))
-    told = page.wait("[document.getElementById('loss_what').textContent].find((x) => x.includes('taken again'))")
+    told = page.wait("[document.getElementById('loss_what').textContent].find((x) => x.includes('took its seat'))")
     check("console: which worker died is told", told.startswith("attention/1 was lost"), told)
     cost = page.wait("[document.getElementById('loss_cost').textContent].find((x) => x.includes('on average') && "
-                     "[...x.matchAll(/(\\d+) (?:kept|got|recomputed|began)/g)].reduce((sum, each) => sum + Number(each[1]), 0) >= 4)")
+                     "[...x.matchAll(/(\\d+) (?:kept|got|had|began)/g)].reduce((sum, each) => sum + Number(each[1]), 0) >= 4)")
     check("console: and what it cost", "no request lost" in cost, cost)
     for each in running:
         each.close()

@@ -19,7 +19,8 @@ pools:
 YAML
 echo key-of-an-operator >keys
 chmod 600 keys
-serve log --config model.yaml "${tiny[@]}" --set chaos.enabled=true --set admin.api_keys_file="$work/keys"
+serve log --config model.yaml "${tiny[@]}" --set chaos.enabled=true \
+  --set "model.name=tiny<img/src=/ui/none/onerror=document.title=1>" --set admin.api_keys_file="$work/keys"
 mkdir -p "${CONSOLE_PICTURES:=$work/pictures}"
 TMPDIR=$work python3 "$here/console_check.py" "$chromium" "$port" "$admin" key-of-an-operator "$CONSOLE_PICTURES" || failures=1
 [ "$failures" = 0 ] || tail -n 20 log

@@ -30,32 +30,36 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> all) 
   return std::any_of(all.begin(), all.end(), [&](const char* x) { return word == x; });
 }
 
-/// The first turn of a user, and the answer right behind it.
-std::optional<conversation> from_turns(const json_value& turns, const char* who, const char* what,
-                                       size_t line) {
+/// Each turn of a user with the answer right behind it, up to one that lacks either.
+conversation from_turns(const json_value& turns, const char* who, const char* what, size_t most,
+                        size_t line) {
   const auto* all = turns.get_if<json_value::array>();
   if (all == nullptr)
     throw table_error{line,
                       "the turns are " + std::string{turns.kind()} + ", not a list; " + forms};
+  conversation told;
   const std::string* question = nullptr;
   for (const auto& turn : *all) {
+    if (told.size() == most) break;
     const auto *from = text_at(turn, {who}), *text = text_at(turn, {what});
     if (from == nullptr || text == nullptr) continue; // images and calls have no text
     if (is_one_of(*from, {"human", "user"})) {
-      if (question != nullptr) return std::nullopt;
+      if (question != nullptr) break;
       question = text;
     } else if (question != nullptr
                && is_one_of(*from, {"gpt", "assistant", "chatgpt", "bing", "bard"})) {
-      if (question->empty() || text->empty()) return std::nullopt;
-      return conversation{*question, *text, {}};
+      if (question->empty() || text->empty()) break;
+      told.push_back({*question, *text, {}});
+      question = nullptr;
     }
   }
-  return std::nullopt;
+  return told;
 }
 
-std::optional<conversation> from_prompt(const json_value& object, const std::string& prompt,
-                                        size_t line) {
-  conversation x{prompt, {}, {}};
+conversation from_prompt(const json_value& object, const std::string& prompt, size_t line) {
+  conversation_turn x{prompt, {}, {}};
+  if (const auto* answer = text_at(object, {"completion", "output"}); answer != nullptr)
+    x.answer = *answer;
   for (const char* name : {"output_tokens", "output_tokens_count", "max_tokens"}) {
     const auto* found = object.find(name);
     if (found == nullptr) continue;
@@ -63,19 +67,18 @@ std::optional<conversation> from_prompt(const json_value& object, const std::str
     if (number == nullptr || *number < 1 || *number > tokens_max)
       throw table_error{line, std::string{name} + ": not a whole number from 1 to 10000000"};
     x.output_tokens = static_cast<uint32_t>(*number);
-    return prompt.empty() ? std::nullopt : std::optional{x};
+    break;
   }
-  if (const auto* answer = text_at(object, {"completion", "output"}); answer != nullptr)
-    x.answer = *answer;
-  return prompt.empty() ? std::nullopt : std::optional{x};
+  return prompt.empty() ? conversation{} : conversation{std::move(x)};
 }
 
-std::optional<conversation> read_conversation(const json_value& object, size_t line) {
+/// Of no turns where it has no question with an answer.
+conversation read_conversation(const json_value& object, size_t most, size_t line) {
   for (const char* name : {"conversations", "conversation"})
     if (const auto* turns = object.find(name); turns != nullptr)
-      return from_turns(*turns, "from", "value", line);
+      return from_turns(*turns, "from", "value", most, line);
   if (const auto* turns = object.find("messages"); turns != nullptr)
-    return from_turns(*turns, "role", "content", line);
+    return from_turns(*turns, "role", "content", most, line);
   if (const auto* prompt = text_at(object, {"prompt", "text"}); prompt != nullptr)
     return from_prompt(object, *prompt, line);
   throw table_error{line, std::string{"the object has neither conversations, messages nor prompt; "}
@@ -84,7 +87,8 @@ std::optional<conversation> read_conversation(const json_value& object, size_t l
 
 } // namespace
 
-conversation_reader::conversation_reader(std::istream& in) : in_{*in.rdbuf()} {
+conversation_reader::conversation_reader(std::istream& in, size_t turns_max)
+    : in_{*in.rdbuf()}, turns_max_{turns_max} {
   scheduler::pass_over_mark(in);
   const int c = skip_space();
   if (c == end_of_file) throw table_error{"the file is empty"};
@@ -160,7 +164,7 @@ std::optional<conversation> conversation_reader::next() {
       throw table_error{begun_ + static_cast<size_t>(std::count(text.begin(), upto, '\n')),
                         std::string{"no JSON: "} + e.what()};
     }
-    if (auto x = read_conversation(object, begun_)) return x;
+    if (auto x = read_conversation(object, turns_max_, begun_); !x.empty()) return x;
     ++passed_over_;
   }
   return std::nullopt;

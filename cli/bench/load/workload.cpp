@@ -3,14 +3,15 @@
 #include "cli/data_files.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lamella::cli {
 
 namespace {
 
 constexpr int ok = 200;
-/// Of lengths of answers, which are drawn apart from those of prompts.
-constexpr uint64_t output_stream = 0x6f7574;
+/// Of lengths of answers and of pauses, which are drawn apart from lengths of prompts.
+constexpr uint64_t output_stream = 0x6f7574, think_stream = 0x746869;
 
 /// The context of the model, where the server tells it (`max_model_len`, as vLLM does).
 std::optional<uint64_t> context_of(net::http_client& server, const std::string& model) {
@@ -45,26 +46,36 @@ public:
                      std::optional<uint64_t> context)
       : server_{server}, options_{options}, context_{context} {}
 
-  std::optional<uint32_t> operator()(const conversation& x) {
-    uint64_t output = options_.output_len.draw(options_.seed ^ output_stream, count_++);
-    if (!options_.output_len_given) {
-      if (x.output_tokens)
-        output = *x.output_tokens;
-      else if (!x.answer.empty())
-        output = tokens_of(x.answer, bench_endpoint::completions, false);
+  /// Lengths of the answers of those turns that fit the context together.
+  std::vector<uint32_t> operator()(const conversation& x) {
+    std::vector<uint32_t> outputs;
+    uint64_t used = 0;
+    for (const auto& turn : x) {
+      const auto output = output_of(turn);
+      if (context_) {
+        used += output + tokens_of(turn.question, options_.endpoint, true);
+        if (used > *context_) {
+          ++(outputs.empty() ? too_long : cut);
+          break;
+        }
+      }
+      outputs.push_back(static_cast<uint32_t>(output));
     }
-    output = std::max<uint64_t>(output, 1);
-    if (context_ && output + tokens_of(x.prompt, options_.endpoint, true) > *context_) {
-      ++too_long;
-      return std::nullopt;
-    }
-    return static_cast<uint32_t>(output);
+    return outputs;
   }
 
-  uint64_t too_long = 0;
+  uint64_t too_long = 0, cut = 0;
   bool estimated = false;
 
 private:
+  uint64_t output_of(const conversation_turn& x) {
+    const auto drawn = options_.output_len.draw(options_.seed ^ output_stream, count_++);
+    if (options_.output_len_given) return drawn;
+    if (x.output_tokens) return *x.output_tokens;
+    if (x.answer.empty()) return drawn;
+    return std::max<uint64_t>(tokens_of(x.answer, bench_endpoint::completions, false), 1);
+  }
+
   uint64_t tokens_of(const std::string& text, bench_endpoint endpoint, bool special) {
     if (const auto n = count_tokens(server_, options_.model, endpoint, text, special)) return *n;
     estimated = true;
@@ -80,26 +91,38 @@ private:
 
 } // namespace
 
-std::vector<bench_item>
-read_conversations(const std::string& path, uint64_t most,
-                   const std::function<std::optional<uint32_t>(const conversation&)>& measure,
+std::chrono::nanoseconds think_time(const bench_serve_options& options, uint64_t index,
+                                    uint32_t turn) {
+  constexpr double bits = 0x1p-53; // so many, so that u < 1 and the logarithm is finite
+  const auto drawn = mixed(mixed(options.seed ^ think_stream, index), turn);
+  const double u = static_cast<double>(drawn >> 11) * bits;
+  return std::chrono::nanoseconds{static_cast<int64_t>(-std::log1p(-u) * options.think_s * 1e9)};
+}
+
+std::vector<std::vector<bench_item>>
+read_conversations(const std::string& path, uint64_t most, uint32_t turns_max,
+                   const std::function<std::vector<uint32_t>(const conversation&)>& measure,
                    std::vector<std::string>& notes) {
   constexpr size_t bytes_max = size_t{256} << 20;
-  std::vector<bench_item> kept;
+  std::vector<std::vector<bench_item>> kept;
   size_t bytes = 0;
   read_data_file(path, [&](std::istream& in) {
-    conversation_reader reader{in};
+    conversation_reader reader{in, turns_max};
     while (kept.size() < most) {
       auto x = reader.next();
       if (!x) break;
-      if (bytes + x->prompt.size() > bytes_max) {
+      size_t more = 0;
+      for (const auto& turn : *x) more += turn.question.size();
+      if (bytes + more > bytes_max) {
         notes.emplace_back("--dataset: the prompts are cut at 256 MiB; those behind are not used");
         break;
       }
-      const auto output = measure(*x);
-      if (!output) continue;
-      bytes += x->prompt.size();
-      kept.push_back({std::move(x->prompt), *output});
+      const auto outputs = measure(*x);
+      if (outputs.empty()) continue;
+      bytes += more;
+      auto& turns = kept.emplace_back();
+      for (size_t i = 0; i < outputs.size(); ++i)
+        turns.push_back({std::move((*x)[i].question), outputs[i]});
     }
     if (reader.passed_over() > 0)
       notes.push_back(std::to_string(reader.passed_over())
@@ -124,16 +147,21 @@ void workload::take_trace(const bench_serve_options& options, std::optional<uint
                         "serve with a longer context, or take another trace"};
   if (trace_.size() < all)
     notes_.push_back(left_out(all - trace_.size(), "requests of the trace are", *context));
-  if (std::ranges::any_of(trace_, [](const auto& x) { return !x.prefix_blocks.empty(); }))
-    notes_.emplace_back("the trace tells which prompts share a beginning; here none do");
-  for (auto& x : trace_) x.prefix_blocks = {};
+  shares_prefixes_ =
+      std::ranges::any_of(trace_, [](const auto& x) { return !x.prefix_blocks.empty(); });
 }
 
 void workload::take_conversations(net::http_client& server, const bench_serve_options& options,
                                   uint64_t requests, std::optional<uint64_t> context) {
   conversation_meter meter{server, options, context};
-  texts_ = read_conversations(options.dataset, requests, std::ref(meter), notes_);
+  texts_ = read_conversations(options.dataset, requests, options.turns, std::ref(meter), notes_);
+  shares_prefixes_ = options.turns > 1;
   if (meter.too_long > 0) notes_.push_back(left_out(meter.too_long, "conversations are", *context));
+  if (meter.cut > 0)
+    notes_.push_back(std::to_string(meter.cut)
+                     + " conversations end before a turn with which they would be longer than the "
+                       "model's context of "
+                     + std::to_string(*context) + " tokens");
   if (meter.estimated)
     notes_.emplace_back("the server has no /tokenize: four bytes of an answer count as a token");
   if (texts_.empty())
@@ -190,15 +218,23 @@ uint32_t workload::prompt_tokens(uint64_t index) const {
   return trace_.empty() ? input_.draw(seed_, index) : trace_[index % trace_.size()].prompt_tokens;
 }
 
-bench_item workload::item(uint64_t index) const {
+bench_item workload::item(uint64_t index, uint64_t run) const {
+  if (!texts_.empty()) return texts_[index % texts_.size()].front();
+  if (trace_.empty())
+    return {prompts_.prompt(index, prompt_tokens(index)),
+            output_.draw(seed_ ^ output_stream, index)};
+  const auto& x = trace_[index % trace_.size()];
+  const shared_blocks shared{x.prefix_blocks, mixed(run, index / trace_.size())};
+  return {prompts_.prompt(index, x.prompt_tokens, shared), x.output_tokens};
+}
+
+std::vector<bench_item> workload::turns(uint64_t index, uint64_t run) const {
   if (!texts_.empty()) return texts_[index % texts_.size()];
-  const auto output = trace_.empty() ? output_.draw(seed_ ^ output_stream, index)
-                                     : trace_[index % trace_.size()].output_tokens;
-  return {prompts_.prompt(index, prompt_tokens(index)), output};
+  return {item(index, run)};
 }
 
 uint64_t workload::prompt_length(uint64_t index) const {
-  if (!texts_.empty()) return texts_[index % texts_.size()].prompt.size();
+  if (!texts_.empty()) return texts_[index % texts_.size()].front().prompt.size();
   return prompts_.from_file() ? prompts_.prompt(index).size() : prompt_tokens(index);
 }
 

@@ -90,7 +90,10 @@ export function last_loss(list) {
 }
 
 const ways = {
-  replica: 'kept their KV', parity: 'got it from the parity', recompute: 'recomputed it', replay: 'began again',
+  replica: 'kept their KV',
+  parity: 'got their KV from the parity',
+  recompute: 'had their KV recomputed',
+  replay: 'began again',
 };
 
 /// The last reading before a loss: none where the page was opened later.
@@ -113,17 +116,18 @@ function price_of(loss, history) {
   const was = (name, passes) => (before ? total(before.samples, name, passes) : 0);
   const more = (name, passes) => total(now.samples, name, passes) - was(name, passes);
   const parts = [];
+  const lost = more('lamella_requests_lost_total');
+  parts.push(lost > 0 ? `${number(lost)} requests lost` : 'no request lost');
+  const pauses = more('lamella_recovery_pause_seconds_count');
+  if (pauses > 0)
+    parts.push(`${number(pauses)} paused for ${seconds(more('lamella_recovery_pause_seconds_sum') / pauses)} on average`);
   for (const [method, words] of Object.entries(ways)) {
     const count = more('lamella_requests_recovered_total', (labels) => labels.method === method);
     if (count > 0) parts.push(`${number(count)} ${words}`);
   }
-  const pauses = more('lamella_recovery_pause_seconds_count');
-  if (pauses > 0) parts.push(`paused ${seconds(more('lamella_recovery_pause_seconds_sum') / pauses)} on average`);
   const tokens = more('lamella_kv_rebuilt_tokens_total');
-  if (tokens > 0) parts.push(`${number(tokens)} tokens recomputed`);
-  const lost = more('lamella_requests_lost_total');
-  parts.push(lost > 0 ? `${number(lost)} requests lost` : 'no request lost');
-  return `${before ? 'Requests' : 'Requests since the start of the service'}: ${parts.join(', ')}.`;
+  if (tokens > 0) parts.push(`${number(tokens)} tokens computed again`);
+  return `${before ? 'What it cost' : 'What all losses since the start cost'}: ${parts.join(', ')}.`;
 }
 
 /// The card of the last loss.
@@ -137,9 +141,9 @@ export function draw_loss(card, what, cost, loss, history) {
   const after = (event) => seconds((event.at - loss.at) / 1000);
   const how = loss.exited ? `its process ended: ${loss.exited.fields.how}` : loss.fields.reason ?? '';
   const steps = [`${loss.seat} was lost at ${clock_of(loss.at)}${how ? ` (${how})` : ''}`];
+  steps.push(loss.joined ? `a new worker took its seat after ${after(loss.joined)}` : 'nobody has its seat');
   if (loss.opened)
-    steps.push(`epoch ${loss.opened.fields.epoch} after ${after(loss.opened)}`);
-  steps.push(loss.joined ? `its seat taken again after ${after(loss.joined)}` : 'its seat is empty');
+    steps.push(`the service went on after ${after(loss.opened)} (epoch ${loss.opened.fields.epoch})`);
   const heir = heir_of(loss, history);
   if (heir) steps.push(heir);
   if (loss.count > 1) steps.push(`${loss.count} losses in the log`);

@@ -29,6 +29,26 @@ TEST_CASE("an operator's route refuses a query that it does not know, and names 
   CHECK(s.get("/v1/models").status == 200); // nothing of it has drained the service
 }
 
+TEST_CASE("an operator's route that reads no body refuses one, and does nothing") {
+  served s;
+  net::http_client operators{s.admin_url()};
+  const auto post = [&](const std::string& path, const std::string& body) {
+    return answer_of(operators.post(path, body, deadline));
+  };
+  for (const char* path : {"/admin/drain", "/admin/reload", "/admin/trace?for=0.05"}) {
+    CAPTURE(path);
+    for (const std::string& body :
+         {std::string{R"({"worker":"attention-1"})"}, std::string{"[]"}, std::string{"null"},
+          std::string(65'536, '['), std::string(100'000, ' ') + "{ {"}) {
+      const auto got = post(path, body);
+      CHECK(got.status == 400);
+      CHECK(text_at(got.json, "error.message").find("takes no body") != std::string::npos);
+    }
+  }
+  CHECK(s.get("/ready").status == 200); // nothing of it has drained the service
+  CHECK(post("/admin/reload", " {\r\n}\t").status == 200);
+}
+
 TEST_CASE("a query of a public route is counted, and refused where the API is strict") {
   served s;
   CHECK(s.get("/v1/models?limit=3&beta=true").status == 200);

@@ -15,9 +15,9 @@ using lamella::tests::scratch_folder;
 
 namespace {
 
-std::vector<conversation> all_of(const std::string& text) {
+std::vector<conversation> all_of(const std::string& text, size_t turns_max = 1) {
   std::istringstream in{text};
-  conversation_reader reader{in};
+  conversation_reader reader{in, turns_max};
   std::vector<conversation> all;
   while (auto x = reader.next()) all.push_back(std::move(*x));
   return all;
@@ -46,9 +46,10 @@ TEST_CASE("a list of ShareGPT's form gives first questions and their answers") {
       {"from": "gpt", "value": "a"}]}
   ])");
   REQUIRE(all.size() == 2);
-  CHECK(all[0].prompt == "Who { [ \" \\");
-  CHECK(all[0].answer == "me");
-  CHECK(all[1].prompt == "q");
+  CHECK(all[0].size() == 1);
+  CHECK(all[0][0].question == "Who { [ \" \\");
+  CHECK(all[0][0].answer == "me");
+  CHECK(all[1][0].question == "q");
 }
 
 TEST_CASE("JSON lines may hold messages, or prompts with lengths") {
@@ -57,12 +58,32 @@ TEST_CASE("JSON lines may hold messages, or prompts with lengths") {
                           "{\"prompt\":\"p\",\"output_tokens\":7}\n{\"text\":\"t\"}\n"
                           "{\"prompt\":\"p2\",\"completion\":\"c\"}");
   REQUIRE(all.size() == 4);
-  CHECK(all[0].answer == "a b");
-  CHECK(all[1].output_tokens == 7);
-  CHECK(all[2].prompt == "t");
-  CHECK_FALSE(all[2].output_tokens);
-  CHECK(all[3].answer == "c");
+  CHECK(all[0][0].answer == "a b");
+  CHECK(all[1][0].output_tokens == 7);
+  CHECK(all[2][0].question == "t");
+  CHECK_FALSE(all[2][0].output_tokens);
+  CHECK(all[3][0].answer == "c");
   CHECK(all_of("[]").empty());
+}
+
+TEST_CASE("as many turns as are asked for are read, up to one without a question or an answer") {
+  const std::string text = R"({"messages":[
+    {"role":"system","content":"s"}, {"role":"user","content":"1"}, {"role":"assistant","content":"a"},
+    {"role":"user","content":"2"}, {"role":"tool","content":"t"}, {"role":"assistant","content":"b"},
+    {"role":"user","content":"3"}, {"role":"assistant","content":""},
+    {"role":"user","content":"4"}, {"role":"assistant","content":"d"}]})";
+  const auto turns = [&](size_t most) { return all_of(text, most).at(0); };
+  CHECK(turns(1).size() == 1);
+  REQUIRE(turns(9).size() == 2);
+  CHECK(turns(9)[1].question == "2");
+  CHECK(turns(9)[1].answer == "b");
+  CHECK(all_of(R"([{"conversations":[{"from":"human","value":"1"},{"from":"gpt","value":"a"},
+    {"from":"human","value":"2"},{"from":"human","value":"3"},{"from":"gpt","value":"c"}]}])",
+               9)
+            .at(0)
+            .size()
+        == 1);
+  CHECK(all_of(R"({"messages":[{"role":"user","content":"1"}]})", 9).empty());
 }
 
 TEST_CASE("what is no file of conversations is refused with its line") {
@@ -88,21 +109,22 @@ TEST_CASE("a file is read as far as it is needed, and errors name it") {
                          "{\"prompt\":\"two two\",\"output_tokens\":2},\n{\"prompt\":\"three\","
                          "\"output_tokens\":3},\nno JSON";
   std::vector<std::string> notes;
-  const auto measure = [](const conversation& x) -> std::optional<uint32_t> {
-    if (x.prompt == "two two") return std::nullopt; // too long
-    return x.output_tokens;
+  const auto measure = [](const conversation& x) -> std::vector<uint32_t> {
+    if (x[0].question == "two two") return {}; // too long
+    return {*x[0].output_tokens};
   };
-  const auto kept = read_conversations(path, 2, measure, notes);
+  const auto kept = read_conversations(path, 2, 1, measure, notes);
   REQUIRE(kept.size() == 2);
-  CHECK(kept[1].prompt == "three");
-  CHECK(kept[1].output_tokens == 3);
+  CHECK(kept[1][0].prompt == "three");
+  CHECK(kept[1][0].output_tokens == 3);
   CHECK(notes.empty());
   try {
-    read_conversations(path, 3, measure, notes);
+    read_conversations(path, 3, 1, measure, notes);
     FAIL("it is read");
   } catch (const command_error& e) {
     CHECK(e.code() == exit_damaged_input);
     CHECK(std::string{e.what()}.find("set.json: line 4: ") != std::string::npos);
   }
-  CHECK_THROWS_AS(read_conversations((folder / "none").string(), 1, measure, notes), command_error);
+  CHECK_THROWS_AS(read_conversations((folder / "none").string(), 1, 1, measure, notes),
+                  command_error);
 }
