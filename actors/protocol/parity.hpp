@@ -9,9 +9,10 @@
 
 namespace lamella::actors {
 
-/// Asks an allocator for the next committed slots of a table with parity, or without (`bare`): of
-/// the holder `from` from `position` on, then of the following holders. They are pinned, so that
-/// they are not reallocated, until the next request of this kind or the release of `pin`.
+/// Asks an allocator for the next committed slots of a table with parity, or without
+/// (`unprotected`): of the holder `from` from `position` on, then of the following holders. They
+/// are pinned, so that they are not reallocated, until the next request of this kind or the release
+/// of `pin`.
 struct kv_sweep {
   uint64_t epoch = 0;
   sequence_id pin{}; ///< a holder id that is not a sequence
