@@ -2,13 +2,13 @@
 #pragma once
 
 #include "actors/kv/kv_allocator_state.hpp"
+#include "actors/protocol/moves.hpp"
+#include "actors/protocol/parity.hpp"
 
 namespace lamella::actors {
 
 /// Holders are sequences. A pool that is empty for a second returns its memory to the system;
 /// reservations meanwhile wait for it. Serves no request before the first `kv_adopt`.
-kv_allocator_actor::behavior_type
-kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
-             kv_allocator_config config);
+kv_allocator_actor::behavior_type kv_allocator(kv_allocator_ptr self, kv_allocator_config config);
 
 } // namespace lamella::actors

@@ -45,8 +45,9 @@ void next_slots(keeper_ptr self, bool unprotected, uint32_t slots, Then then) {
   auto& st = self->state;
   const auto from = unprotected ? st.made : st.checked;
   self->request(st.config.allocator, answer_limit,
-                kv_sweep{st.config.epoch, st.config.pin, from.holder, from.position, slots,
-                         unprotected, st.config.table})
+                kv_sweep{st.config.epoch,
+                         {st.config.pin, from.holder, from.position, slots, unprotected,
+                          st.config.table}})
       .then(
           [=](kv_swept& x) {
             (unprotected ? self->state.made : self->state.checked) = {x.next, x.position};

@@ -62,9 +62,11 @@ private:
     auto& kept = *parts_.kept;
     if (!*kept.lives) spawn_allocator(kept);
     allocator_ = kept.handle;
-    parent_->send(allocator_,
-                  kv_adopt{epoch_, shards_, lost_tables(), parts_.began.rebuilt,
-                           parts_.began.parity_is_new, tables(), parts_.planned, parts_.moved});
+    parent_->send(allocator_, kv_adopt{epoch_,
+                                       shards_,
+                                       {lost_tables(), parts_.began.rebuilt,
+                                        parts_.began.parity_is_new, tables(), parts_.moved},
+                                       parts_.planned});
   }
 
   kv_tables tables() const {

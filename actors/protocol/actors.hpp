@@ -27,11 +27,19 @@ class http_exchange;
 }
 namespace lamella::scheduler {
 struct admission_limits;
+struct kv_balance;
+struct kv_move_piece;
+struct kv_swept;
+struct kv_usage;
 struct seat;
 } // namespace lamella::scheduler
 
 namespace lamella::actors {
 
+using scheduler::kv_balance;
+using scheduler::kv_move_piece;
+using scheduler::kv_swept;
+using scheduler::kv_usage;
 using scheduler::request_id;
 using scheduler::sequence_id;
 using scheduler::stream_id;
@@ -47,7 +55,6 @@ struct kv_filled;
 struct kv_doubt;
 struct kv_freed;
 struct kv_trim;
-struct kv_usage;
 struct kv_inventory_ask;
 struct kv_inventory;
 struct kv_adopt;
@@ -76,13 +83,10 @@ struct kv_moved;
 struct kv_pull_cancel;
 struct kv_move_begin;
 struct kv_move_ask;
-struct kv_move_piece;
 struct kv_move_done;
 struct kv_move_abort;
 struct kv_balance_ask;
-struct kv_balance;
 struct kv_sweep;
-struct kv_swept;
 struct kv_protection;
 struct kv_pulled;
 struct kv_check;

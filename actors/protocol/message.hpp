@@ -25,6 +25,17 @@ requires(message_name<T> != nullptr) typename Inspector::result_type inspect(Ins
 
 } // namespace lamella::actors
 
+namespace lamella::scheduler {
+
+/// A value of the scheduler that is listed as a message, or as a part of one.
+template <class Inspector, class T>
+requires(actors::message_name<T> != nullptr) typename Inspector::result_type
+    inspect(Inspector& f, T& x) {
+  return actors::inspect(f, x);
+}
+
+} // namespace lamella::scheduler
+
 /// Lists a struct that is a part of messages.
 #define LAMELLA_PART(type)                                                                         \
   template <>                                                                                      \

@@ -6,11 +6,15 @@
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/values.hpp"
+#include "scheduler/kv/kv_values.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace lamella::actors {
+
+using scheduler::kv_balance;
+using scheduler::kv_move_piece;
 
 /// Prepares a move to tables of so many slots; 0: the table goes. Answered when every slot in use
 /// has a place there; with ec::kv_exhausted when there is no room: repeat it later. Repeating it is
@@ -28,13 +32,6 @@ struct kv_move_ask {
   uint32_t slots = 1;
 };
 
-/// Slots to copy; none: all that is committed has been copied.
-struct kv_move_piece {
-  uint32_t from_table = 0, to_table = 0;
-  std::vector<slot_run> from, to; ///< of equal lengths
-  uint32_t left = 0;              ///< further slots that are committed and not copied
-};
-
 /// The pinned slots have been copied.
 struct kv_move_done {
   uint64_t epoch = 0;
@@ -48,12 +45,6 @@ struct kv_move_abort {
 /// Asks how unequally full the tables are.
 struct kv_balance_ask {
   uint64_t epoch = 0;
-};
-
-/// The share of its slots that sequences have of the fullest table, less that of the emptiest.
-struct kv_balance {
-  double now = 0;
-  double after = 0; ///< when as many sequences as possible had moved; `now` where that is small
 };
 
 } // namespace lamella::actors

@@ -3,39 +3,22 @@
 
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/values.hpp"
+#include "scheduler/kv/kv_values.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace lamella::actors {
 
-/// Asks an allocator for the next committed slots of a table with parity, or without
-/// (`unprotected`): of the holder `from` from `position` on, then of the following holders. They
-/// are pinned, so that they are not reallocated, until the next request of this kind or the release
-/// of `pin`.
+using scheduler::kv_origin;
+using scheduler::kv_swept;
+using scheduler::kv_walk;
+
+/// Asks an allocator for the next slots of a walk. They are pinned, so that they are not
+/// reallocated, until the next request of this kind or the release of `walk.pin`.
 struct kv_sweep {
   uint64_t epoch = 0;
-  sequence_id pin{}; ///< a holder id that is not a sequence
-  sequence_id from{};
-  uint32_t position = 0;
-  uint32_t slots = 1; ///< at most
-  bool unprotected = false;
-  uint32_t table = 0; ///< holders of others are passed over
-};
-
-/// The owner of the KV of a slot: a sequence (the first of those that share it) and a position.
-struct kv_origin {
-  sequence_id sequence{};
-  uint32_t position = 0;
-};
-
-struct kv_swept {
-  std::vector<slot_run> runs;     ///< ascending
-  std::vector<kv_origin> origins; ///< of each slot, in their order
-  sequence_id next{};             ///< where to continue: at the first holder after the end
-  uint32_t position = 0;
-  uint32_t unprotected =
-      0; ///< slots without parity, including those of holders without a message in this epoch
+  kv_walk walk{};
 };
 
 /// Tells an allocator that pinned slots of a table have parity, or have none. Answered when
@@ -73,4 +56,5 @@ struct kv_checked {
   x(kv_sweep) x(kv_swept) x(kv_protection) x(kv_pulled) x(kv_check) x(kv_checked)
 // clang-format on
 LAMELLA_PART(kv_origin)
+LAMELLA_PART(kv_walk)
 LAMELLA_PARITY_MESSAGES(LAMELLA_MADE_ELSEWHERE)

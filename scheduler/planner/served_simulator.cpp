@@ -3,8 +3,8 @@
 #include "scheduler/admission.hpp"
 #include "scheduler/batch/decode_batch.hpp"
 #include "scheduler/batch/iteration_line.hpp"
+#include "scheduler/kv/kv_grants.hpp"
 #include "scheduler/limits.hpp"
-#include "scheduler/slot_pool.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -17,7 +17,6 @@ namespace {
 
 struct sequence_state {
   uint32_t generated = 0;
-  std::vector<slot_run> runs;
   double first_s = 0, last_s = 0;
 };
 
@@ -39,8 +38,8 @@ class run {
 public:
   run(const served_profile& profile, const request_trace& trace, const served_options& options)
       : limits_{profile.limits}, cost_{profile}, trace_{trace}, options_{options},
-        queue_{admission_limits{}}, pool_{limits_.slots}, plan_{limits_.chunk_tokens, 70,
-                                                                prompt_order::fair},
+        queue_{admission_limits{}}, kv_{{}, {{{{}, limits_.slots}}}}, plan_{limits_.chunk_tokens,
+                                                                            70, prompt_order::fair},
         states_(trace.size()), composer_{options.bounds},
         batch_{{.growth = {.window = limits_.window_slots}}} {
     if (options.seats > 0) limits_.seats = options.seats;
@@ -104,8 +103,9 @@ private:
   void pump() {
     while (auto entry = queue_.next(limits_.seats, limits_.slots)) {
       const auto kept = admitted_ > 0 ? limits::kept_free_of(limits_.slots) : 0;
-      if (admitted_ >= limits_.seats || pool_.free() < entry->slots + kept) break;
-      states_[index_of_id(entry->first)].runs = *pool_.take(entry->slots);
+      if (admitted_ >= limits_.seats) break;
+      const kv_need need{.holder = entry->first, .slots = entry->slots};
+      if (!grant_in(kv_, 0, need, kept, clock())) break;
       ++admitted_;
       plan_.add(entry->first, entry->prompt_tokens, 0, clock());
       queue_.started();
@@ -178,11 +178,9 @@ private:
   /// Answers a sequence that wants slots. False when nothing has changed for anybody.
   bool grow(uint32_t seat) {
     const auto sequence = batch_.at(seat).of.sequence;
-    auto& runs = states_[index_of_id(sequence)].runs;
-    const auto end = runs.back().first + runs.back().length;
-    if (auto taken = pool_.take(limits_.window_slots, end)) {
-      append(runs, *taken);
-      batch_.granted(sequence, *taken);
+    const kv_need need{.holder = sequence, .slots = limits_.window_slots};
+    if (const auto more = grant_in(kv_, 0, need, 0, clock())) {
+      batch_.granted(sequence, more->runs);
       return true;
     }
     const auto preempted = batch_.refused(sequence);
@@ -204,8 +202,7 @@ private:
   }
 
   void give_back(uint32_t index) {
-    pool_.give_back(states_[index].runs);
-    states_[index].runs.clear();
+    release(kv_, id_of(index));
     --admitted_;
   }
 
@@ -274,7 +271,7 @@ private:
 
   void join(uint32_t index) {
     batch_.join({.sequence = id_of(index),
-                 .runs = states_[index].runs,
+                 .runs = kv_.holders.at(id_of(index)).runs,
                  .position = position_of(index),
                  .generated = states_[index].generated,
                  .max_tokens = trace_[index].output_tokens},
@@ -322,7 +319,7 @@ private:
   const served_options& options_;
   double work_s_ = 0; ///< of a unit of prefill_work
   admission queue_;
-  slot_pool pool_;
+  kv_ledger kv_;
   prefill_plan plan_;
   std::vector<sequence_state> states_;
   composer composer_; ///< bounds the prompts of mixed launches

@@ -1,5 +1,6 @@
 #include "scheduler/planner/simulator.hpp"
 
+#include "scheduler/kv/kv_grants.hpp"
 #include "scheduler/placement.hpp"
 #include "scheduler/planner/simulator_run.hpp"
 
@@ -24,8 +25,7 @@ run::run(const decode_design& design, const cost_model& cost, const request_trac
       states_(trace.size()), failures_{options.failures}, scalings_{options.scalings} {
   const auto slots = static_cast<uint32_t>(slots_per_pool(design, cost));
   kept_ = static_cast<uint32_t>(slots * design.kept_free_share);
-  for (uint32_t i = 0; i < design.pools(); ++i) pools_.emplace_back(slots);
-  prefixes_.resize(pools_.size());
+  kv_ = ledger_of(slots);
   for (uint32_t j = 0; j < design.concurrent(); ++j) add_batch();
   if (design.prefill_servers > 0) {
     prompts_.emplace(cost, design.prefill, design.prefill_servers);
@@ -84,7 +84,7 @@ void run::offer() {
     const auto& x = trace_[arrived_];
     if (options_.load == load_kind::arrivals && x.arrival_s > now_) return;
     const auto whole = uint64_t{x.prompt_tokens} + x.output_tokens + design_.window_slots;
-    if (whole + design_.block_slots > (scaling_ ? scaling_->least_slots : pools_[0].slots())) {
+    if (whole + design_.block_slots > (scaling_ ? scaling_->least_slots : kv_.pools[0].slots())) {
       ++result_.never_fit;
       continue;
     }
@@ -95,34 +95,20 @@ void run::offer() {
   }
 }
 
-/// Of several slot tables, the one with the most room.
-std::optional<uint32_t> run::member_for(uint32_t slots) const {
-  std::vector<uint64_t> used;
-  for (const auto& p : pools_) used.push_back(p.used() - p.cached());
-  return least_loaded(used, pools_[0].slots(), slots);
-}
-
 /// Starts as much of the queue as there is room for, in order.
 void run::pump() {
   kv_wanted_ = 0;
-  while (auto entry = queue_.next(options_.seats_per_batch, pools_[0].slots())) {
+  while (auto entry = queue_.next(options_.seats_per_batch, kv_.pools[0].slots())) {
     const auto batch = least_loaded(seats_, options_.seats_per_batch, 1);
     if (!batch) break;
     kv_wanted_ = entry->slots; // until it has them
     if (refused_before(*entry)) break;
-    auto pool = design_.disaggregated() ? 0u : server_of(*batch);
-    if (design_.disaggregated() && pools_.size() > 1) {
-      auto member = table_with(*entry);
-      if (!member) member = member_for(entry->slots);
-      if (!member) break;
-      pool = *member;
-    }
-    auto taken = take_slots(*entry, pool);
-    if (!taken) break;
+    const auto pool = take_slots(*entry, *batch);
+    if (!pool) break;
     kv_wanted_ = 0;
     queue_.started();
     offer();
-    seat(index_of_id(entry->first), *batch, pool, std::move(*taken));
+    seat(index_of_id(entry->first), *batch, *pool);
   }
   if (prompts_) prompts_->start(now_);
   for (uint32_t j = 0; j < batches_.size(); ++j)
@@ -130,12 +116,11 @@ void run::pump() {
   if (!whole_ && measuring_ && arrived_ == trace_.size() && queue_.waiting() == 0) stop();
 }
 
-void run::seat(uint32_t index, uint32_t batch, uint32_t pool, std::vector<slot_run> runs) {
+void run::seat(uint32_t index, uint32_t batch, uint32_t pool) {
   auto& s = states_[index];
   s.batch = batch;
   s.pool = pool;
-  s.capacity = length_of(runs);
-  s.runs = std::move(runs);
+  s.capacity = length_of(kv_.holders.at(id_of(index)).runs);
   ++seats_[batch];
   if (design_.prompts()) return begin_prompt(index);
   keep_prompt(index);
@@ -154,14 +139,14 @@ void run::start_iteration(uint32_t j) {
   if (b.seated.empty() && b.pieces.empty()) return;
   b.rows_now = b.context_now = 0;
   double busiest = 0;
-  for (uint32_t i = 0; i < pools_.size(); ++i) {
+  for (uint32_t i = 0; i < kv_.pools.size(); ++i) {
     b.rows_now += b.rows[i];
     b.context_now += b.context[i];
     busiest = std::max(busiest, b.context[i]);
   }
   times_[j] =
       times_with_prompts(design_, cost_, b.rows_now, b.context_now,
-                         design_.disaggregated() && pools_.size() > 1 ? busiest : 0, b.pieces);
+                         design_.disaggregated() && kv_.pools.size() > 1 ? busiest : 0, b.pieces);
   double duration = 0;
   if (design_.disaggregated()) {
     duration = iteration_s(times_, j, design_.replicas, design_.pipeline);
@@ -200,7 +185,7 @@ void run::end_iteration(uint32_t j) {
   ++b.iteration;
   ++result_.iterations;
   result_.tokens += b.seated.size();
-  for (uint32_t i = 0; i < pools_.size(); ++i) b.context[i] += b.rows[i];
+  for (uint32_t i = 0; i < kv_.pools.size(); ++i) b.context[i] += b.rows[i];
   if (options_.on_iteration)
     options_.on_iteration({b.start, duration, j, static_cast<uint32_t>(b.rows_now), b.context_now});
   running_sum_ += b.rows_now * duration;
@@ -279,13 +264,9 @@ void run::leave(batch_run& b, uint32_t index, bool done) {
 
 void run::grow(batch_run& b, uint32_t index) {
   auto& s = states_[index];
-  auto& pool = pools_[s.pool];
   const auto want = growth().window;
   for (;;) {
-    const auto end = s.runs.back().first + s.runs.back().length;
-    prefixes_[s.pool].make_room(pool, want);
-    if (auto more = pool.take(want, end)) {
-      append(s.runs, *more);
+    if (grant_in(kv_, s.pool, {.holder = id_of(index), .slots = want}, 0, clock())) {
       s.capacity += want;
       b.grow.push({b.iteration + want, index, s.stamp});
       return;

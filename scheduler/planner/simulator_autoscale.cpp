@@ -39,7 +39,7 @@ uint32_t heads_of(const decode_design& design, const cost_model& cost) {
 /// Throws std::invalid_argument for bounds that the design cannot follow.
 void run::begin_autoscaling() {
   const auto& o = *options_.autoscale;
-  scaling_.emplace(scaling_state{o, scaling_policy{o.settings}, {}, {}, pools_[0].slots(), 0});
+  scaling_.emplace(scaling_state{o, scaling_policy{o.settings}, {}, {}, kv_.pools[0].slots(), 0});
   const auto wrong = [](const std::string& why) {
     throw std::invalid_argument{"autoscaling: " + why};
   };
@@ -116,7 +116,7 @@ scaling_look run::seen() const {
         pool_of(design_.prefill_servers, o.pools[scaled_pool::prefill], loading_prompts_.size());
     x.pools[scaled_pool::prefill].busy = busy;
   }
-  for (const auto& p : pools_) {
+  for (const auto& p : kv_.pools) {
     x.kv_used += p.used() - p.cached();
     x.kv_slots += p.slots();
   }

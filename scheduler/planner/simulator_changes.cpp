@@ -1,6 +1,8 @@
 /// Devices that die in a simulated run, come, or go.
 #include "scheduler/planner/simulator_run.hpp"
 
+#include "scheduler/kv/kv_grants.hpp"
+#include "scheduler/kv/kv_moving.hpp"
 #include "scheduler/placement.hpp"
 
 #include <algorithm>
@@ -14,9 +16,9 @@ namespace lamella::scheduler::decoding {
 /// Seconds of computing again what a device took along: all KV of memory devices by head, that of
 /// one of them by request, that of one server.
 double run::lost_kv(const failure_event& event, uint32_t which) {
-  const bool all = event.memory_device && pools_.size() == 1;
+  const bool all = event.memory_device && kv_.pools.size() == 1;
   if (design_.disaggregated() && !event.memory_device) return 0;
-  const auto pool = which % static_cast<uint32_t>(pools_.size());
+  const auto pool = which % static_cast<uint32_t>(kv_.pools.size());
   double seconds = 0;
   for (uint32_t index = 0; index < states_.size(); ++index) {
     const auto& s = states_[index];
@@ -97,7 +99,7 @@ void run::apply(const scaling_event& event) {
     const auto few = std::min(next.memory.count, design_.memory.count),
                many = std::max(next.memory.count, design_.memory.count);
     double used = 0;
-    for (const auto& p : pools_) used += p.used();
+    for (const auto& p : kv_.pools) used += p.used();
     const auto path =
         cost_.path(design_.network, {design_.memory.kind, few}, {design_.memory.kind, many});
     const auto moves = used * cost_.model().kv_bytes_per_token() * (many - few) / many;
@@ -147,8 +149,7 @@ void run::load_compute() {
     for (; design_.batches < wanted; ++design_.batches) add_batch();
     return;
   }
-  pools_.emplace_back(static_cast<uint32_t>(slots_per_pool(design_, cost_)));
-  prefixes_.resize(pools_.size());
+  resize_tables(kv_, ledger_of(static_cast<uint32_t>(slots_per_pool(design_, cost_))).tables);
   for (auto& b : batches_) {
     b.context.push_back(0);
     b.rows.push_back(0);
@@ -158,8 +159,8 @@ void run::load_compute() {
 
 void run::add_batch() {
   auto& b = batches_.emplace_back(design_.chunk_tokens, design_.tbt_target_s);
-  b.context.assign(pools_.size(), 0);
-  b.rows.assign(pools_.size(), 0);
+  b.context.assign(kv_.pools.size(), 0);
+  b.rows.assign(kv_.pools.size(), 0);
   seats_.push_back(0);
   times_.emplace_back();
 }
@@ -174,8 +175,7 @@ void run::drop_replica() {
     return;
   }
   for (uint32_t i = 0; i < design_.stages; ++i) drop_batch();
-  pools_.pop_back();
-  prefixes_.pop_back();
+  resize_tables(kv_, ledger_of(kv_.pools[0].slots()).tables);
   for (auto& b : batches_) {
     b.context.pop_back();
     b.rows.pop_back();
@@ -237,22 +237,19 @@ void run::lose(uint32_t index) {
 void run::settle_slots() {
   const auto slots = static_cast<uint32_t>(slots_per_pool(design_, cost_));
   kept_ = static_cast<uint32_t>(slots * design_.kept_free_share);
-  pools_.clear();
-  for (uint32_t i = 0; i < design_.pools(); ++i) pools_.emplace_back(slots);
-  prefixes_.resize(pools_.size());
+  kv_ = ledger_of(slots);
   for (auto& b : batches_) {
-    b.context.assign(pools_.size(), 0);
-    b.rows.assign(pools_.size(), 0);
+    b.context.assign(kv_.pools.size(), 0);
+    b.rows.assign(kv_.pools.size(), 0);
   }
   for (uint32_t index = 0; index < states_.size(); ++index) {
     auto& s = states_[index];
     if (s.at == place::outside) continue;
     auto& b = batches_[s.batch];
-    const auto member = member_for(s.capacity);
-    auto taken = member ? pools_[*member].take(s.capacity) : std::nullopt;
-    if (taken) {
-      s.pool = *member;
-      s.runs = std::move(*taken);
+    const kv_need need{.holder = id_of(index), .slots = s.capacity};
+    const auto table = table_for(kv_, need, 0);
+    if (grant_in(kv_, table, need, 0, clock())) {
+      s.pool = table;
       if (s.at != place::seated) continue;
       b.rows[s.pool] += 1;
       b.context[s.pool] += trace_[index].prompt_tokens + s.joined_generated
@@ -260,7 +257,6 @@ void run::settle_slots() {
       continue;
     }
     s.pool = 0;
-    s.runs.clear();
     if (s.at == place::seated) {
       b.rows[0] += 1; // leave() takes it away again
       b.context[0] += trace_[index].prompt_tokens + s.joined_generated

@@ -2,6 +2,9 @@
 /// tokens they begin with, and not what they say.
 #include "scheduler/planner/simulator_run.hpp"
 
+#include "scheduler/kv/kv_grants.hpp"
+#include "scheduler/kv/kv_prefixes.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -37,7 +40,7 @@ const std::vector<model::token_id>& run::text_of(uint32_t index) {
 bool run::refused_before(const admission_entry& entry) {
   if (design_.prefix_cache_s <= 0) return false;
   std::vector<uint32_t> room;
-  for (const auto& p : pools_) room.push_back(p.free() + p.cached());
+  for (const auto& p : kv_.pools) room.push_back(p.free() + p.cached());
   const bool same = tried_.first == entry.first && tried_.second.size() == room.size();
   const bool more =
       !same || !std::equal(room.begin(), room.end(), tried_.second.begin(), std::less_equal<>{});
@@ -45,46 +48,39 @@ bool run::refused_before(const admission_entry& entry) {
   return !more;
 }
 
-std::optional<uint32_t> run::table_with(const admission_entry& entry) {
-  const auto& text = text_of(index_of_id(entry.first));
-  if (text.empty()) return std::nullopt;
-  return scheduler::table_with(pools_, prefixes_, 0, text, entry.slots, kept_);
+/// An empty one, of as many tables as the design has pools.
+kv_ledger run::ledger_of(uint32_t slots) const {
+  kv_tables tables;
+  for (uint32_t i = 0; i < design_.pools(); ++i) tables.list.push_back({{}, slots});
+  return {{std::chrono::nanoseconds{std::llround(design_.prefix_cache_s * 1e9)}}, tables};
 }
 
-/// The slots of the beginning that others had, and free ones for the rest; nothing when there are
-/// too few, or too few would be left for what runs to grow.
-std::optional<std::vector<slot_run>> run::take_slots(const admission_entry& entry, uint32_t pool) {
+/// The pool that has slots for it now: of its batch's server, or the one that the live allocator
+/// would choose. Nothing when there are too few, or too few would be left for what runs to grow.
+std::optional<uint32_t> run::take_slots(const admission_entry& entry, uint32_t batch) {
   const auto index = index_of_id(entry.first);
-  auto& slots = pools_[pool];
-  auto& cache = prefixes_[pool];
-  cache.expire(slots,
-               clock() - std::chrono::nanoseconds{std::llround(design_.prefix_cache_s * 1e9)});
-  const auto kept = slots.used() > slots.cached() ? kept_ : 0;
-  // The last token of a prompt is always computed.
-  const std::span text{text_of(index)};
-  auto runs = cache.find(0, text.first(text.size() - std::min<size_t>(text.size(), 1)), clock());
-  slots.share(runs);
-  const auto found = length_of(runs);
-  if (uint64_t{slots.free()} + slots.cached() < entry.slots - found + kept) {
-    slots.give_back(runs);
-    return std::nullopt;
-  }
-  cache.make_room(slots, entry.slots - found);
-  const auto taken = slots.take(entry.slots - found);
-  append(runs, *taken);
-  states_[index].cached = found;
-  if (!text.empty()) {
+  expire_cached(kv_, clock());
+  const kv_need need{.holder = entry.first,
+                     .slots = entry.slots,
+                     .mode = reserve_mode::fresh,
+                     .text = {0, text_of(index)}};
+  const auto table = design_.disaggregated() ? table_for(kv_, need, kept_) : server_of(batch);
+  const auto& slots = kv_.pools[table];
+  const auto holding =
+      grant_in(kv_, table, need, slots.used() > slots.cached() ? kept_ : 0, clock());
+  if (!holding) return std::nullopt;
+  states_[index].cached = holding->cached;
+  if (!need.text.tokens.empty()) {
     result_.prefix_queries += trace_[index].prompt_tokens;
-    result_.prefix_hits += found;
+    result_.prefix_hits += holding->cached;
   }
-  return runs;
+  return table;
 }
 
 /// Its K and V are there.
 void run::keep_prompt(uint32_t index) {
-  const auto& s = states_[index];
-  const auto& text = text_of(index);
-  if (!text.empty()) prefixes_[s.pool].keep(pools_[s.pool], 0, text, s.runs, clock());
+  const auto tokens = static_cast<uint32_t>(text_of(index).size());
+  if (tokens > 0) note_filled(kv_, id_of(index), tokens, clock());
 }
 
 } // namespace lamella::scheduler::decoding

@@ -1,6 +1,8 @@
 /// Prompts of a simulated run: on servers of their own, or in pieces beside decoding.
 #include "scheduler/planner/simulator_run.hpp"
 
+#include "scheduler/kv/kv_grants.hpp"
+
 #include <algorithm>
 
 namespace lamella::scheduler::decoding {
@@ -85,8 +87,7 @@ void run::first_token(uint32_t index, double transfer_s) {
 void run::give_back(uint32_t index) {
   auto& s = states_[index];
   --seats_[s.batch];
-  pools_[s.pool].give_back(s.runs);
-  s.runs.clear();
+  release(kv_, id_of(index));
   s.at = place::outside;
 }
 

@@ -6,11 +6,10 @@
 #include "scheduler/admission.hpp"
 #include "scheduler/batch/slot_growth.hpp"
 #include "scheduler/composer.hpp"
+#include "scheduler/kv/kv_ledger.hpp"
 #include "scheduler/planner/kv_arrivals.hpp"
 #include "scheduler/planner/prefill_pool.hpp"
 #include "scheduler/planner/simulation.hpp"
-#include "scheduler/prefix_cache.hpp"
-#include "scheduler/slot_pool.hpp"
 
 #include <optional>
 #include <queue>
@@ -31,7 +30,6 @@ struct sequence_state {
   uint64_t joined_at = 0; ///< iteration of its batch
   uint32_t capacity = 0;  ///< slots it holds
   uint32_t cached = 0;    ///< of its prompt: what it found
-  std::vector<slot_run> runs;
   double stay_since = 0;
   double token_s = 0; ///< when its last token before it joins came, its prompt's own for one
   place at = place::outside;
@@ -131,8 +129,7 @@ private:
 
   void offer();
   void pump();
-  std::optional<uint32_t> member_for(uint32_t slots) const;
-  void seat(uint32_t index, uint32_t batch, uint32_t pool, std::vector<slot_run> runs);
+  void seat(uint32_t index, uint32_t batch, uint32_t pool);
   void start_iteration(uint32_t j);
   void join(batch_run& b, uint32_t index);
   void end_iteration(uint32_t j);
@@ -160,8 +157,8 @@ private:
   std::chrono::nanoseconds clock() const;
   const std::vector<model::token_id>& text_of(uint32_t index);
   bool refused_before(const admission_entry& entry);
-  std::optional<uint32_t> table_with(const admission_entry& entry);
-  std::optional<std::vector<slot_run>> take_slots(const admission_entry& entry, uint32_t pool);
+  kv_ledger ledger_of(uint32_t slots) const;
+  std::optional<uint32_t> take_slots(const admission_entry& entry, uint32_t batch);
   void keep_prompt(uint32_t index);
 
   // simulator_changes.cpp
@@ -196,8 +193,7 @@ private:
   const simulation_options& options_;
   const bool whole_;
   admission queue_;
-  std::vector<slot_pool> pools_;
-  std::vector<prefix_cache> prefixes_; ///< by pool
+  kv_ledger kv_;
   /// The text asked for last: the head of the queue is tried again and again.
   std::pair<uint32_t, std::vector<model::token_id>> text_{~0u, {}};
   uint32_t kv_wanted_ = 0; ///< slots that the head of the queue waits for

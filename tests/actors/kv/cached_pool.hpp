@@ -47,8 +47,9 @@ struct cached_pool : stage {
   ~cached_pool() { end_all(); }
 
   void adopt(std::vector<uint32_t> lost, bool rebuilt = false, bool parity_is_new = false) {
-    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(lost), tables_if(rebuilt),
-                                       tables_if(parity_is_new)});
+    caf::anon_send(
+        allocator,
+        kv_adopt{++epoch, shards, {std::move(lost), tables_if(rebuilt), tables_if(parity_is_new)}});
     settle();
   }
   /// As the scheduler does for a prompt; nothing when it is refused.

@@ -27,7 +27,7 @@ struct world : stage {
 
   /// The next epoch, in which some tables have lost what they held.
   void adopt(std::vector<uint32_t> lost) {
-    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(lost)});
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, {std::move(lost)}});
     settle();
   }
 
@@ -154,7 +154,7 @@ TEST_CASE("L-M26 the usage says how many slots have a parity, and none where nob
   CHECK(w.with_parity() == 60);
   w.shards.pop_back();
   kv_adopt x{++w.epoch, w.shards, {}};
-  x.tables = {{{{"attention-0", "attention-1"}, 100, "attention-2", false}}};
+  x.takes.tables = {{{{"attention-0", "attention-1"}, 100, "attention-2", false}}};
   caf::anon_send(w.allocator, x);
   w.settle();
   CHECK(w.used() == std::vector<uint32_t>{60});
@@ -170,15 +170,15 @@ TEST_CASE("L-M23 L-M26 tables have parity each on their own") {
   REQUIRE_FALSE(w.reserve({{seq(2), 50, {}, 0}})->error);
   CHECK(w.used() == std::vector<uint32_t>{30, 50});
   kv_adopt x{++w.epoch, w.shards, {}};
-  x.parity_is_new = {1};
-  x.tables = {{{{"attention-0"}, 100}, {{"attention-1"}, 100, "attention-2", true}}};
+  x.takes.parity_is_new = {1};
+  x.takes.tables = {{{{"attention-0"}, 100}, {{"attention-1"}, 100, "attention-2", true}}};
   caf::anon_send(w.allocator, x);
   w.settle();
   CHECK(w.with_parity() == 0); // none of the second table has it yet
   for (const uint64_t holder : {1, 2})
     w.reserve({{seq(holder), 0, {}, 0, reserve_mode::extend, 20}});
-  const kv_sweep first{w.epoch, seq(9), {}, 0, 100, true, 0},
-      second{w.epoch, seq(9), {}, 0, 100, true, 1};
+  const kv_sweep first{w.epoch, {seq(9), {}, 0, 100, true, 0}},
+      second{w.epoch, {seq(9), {}, 0, 100, true, 1}};
   auto none = w.ask<kv_swept>(w.allocator, first);
   auto some = w.ask<kv_swept>(w.allocator, second);
   w.settle();
@@ -192,7 +192,7 @@ TEST_CASE("L-M23 L-M26 tables have parity each on their own") {
   w.settle();
   CHECK(scheduler::length_of(what->value.runs) == 20);
   kv_adopt y{++w.epoch, w.shards, {}};
-  y.rebuilt = {1};
+  y.takes.rebuilt = {1};
   caf::anon_send(w.allocator, y);
   w.settle();
   CHECK(w.used() == std::vector<uint32_t>{30, 0}); // its holder had slots without parity

@@ -84,8 +84,8 @@ TEST_CASE("L-M03 a cell without slots gets some, sequences move there, and it go
     x.copy_all();
     kv_adopt adopt{++x.epoch, x.shards, {}};
     for (size_t i = 0; i < slots.size(); ++i)
-      adopt.tables.list.push_back({{"attention-" + std::to_string(i)}, slots[i]});
-    adopt.planned = adopt.moved = true;
+      adopt.takes.tables.list.push_back({{"attention-" + std::to_string(i)}, slots[i]});
+    adopt.planned = adopt.takes.moved = true;
     caf::anon_send(x.allocator, adopt);
     x.settle();
     std::vector<uint32_t> members;
@@ -109,7 +109,7 @@ TEST_CASE("L-M03 a cell without slots gets some, sequences move there, and it go
 TEST_CASE("L-M23 tables of unequal size fill evenly, and what is long goes where it has room") {
   moving_pool x{100, 2};
   kv_adopt larger{++x.epoch, x.shards, {}};
-  larger.tables.list = {{{"attention-0"}, 100}, {{"attention-1"}, 400}};
+  larger.takes.tables.list = {{{"attention-0"}, 100}, {{"attention-1"}, 400}};
   caf::anon_send(x.allocator, larger);
   x.settle();
   const auto begin = [&](uint64_t request, uint32_t slots) {

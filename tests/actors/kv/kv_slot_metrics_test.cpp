@@ -32,7 +32,7 @@ struct numbered : stage {
   ~numbered() { end_all(); }
 
   void adopt(bool parity_is_new = false) {
-    caf::anon_send(allocator, kv_adopt{++epoch, shards, {}, {}, tables_if(parity_is_new)});
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, {{}, {}, tables_if(parity_is_new)}});
     settle();
   }
   bool reserve(kv_need need) {
@@ -100,7 +100,7 @@ TEST_CASE("V-M11 slots are orphans until their holder speaks in the new epoch, o
 TEST_CASE("V-M11 parts that a smaller pool does not have tell of no slots any more") {
   numbered w;
   kv_adopt x{++w.epoch, w.shards, {}};
-  x.tables = {{{{"attention-0"}, 54, "attention-1", true}}};
+  x.takes.tables = {{{{"attention-0"}, 54, "attention-1", true}}};
   caf::anon_send(w.allocator, x);
   w.settle();
   CHECK(w.slots("attention-0") == slots{54, 0, 0, 0});

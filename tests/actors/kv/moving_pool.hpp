@@ -53,8 +53,8 @@ struct moving_pool : cached_pool {
   void take_over(uint32_t tables, uint32_t slots) {
     kv_adopt x{++epoch, shards, {}};
     for (uint32_t i = 0; i < tables; ++i)
-      x.tables.list.push_back({{"attention-" + std::to_string(i)}, slots});
-    x.planned = x.moved = true;
+      x.takes.tables.list.push_back({{"attention-" + std::to_string(i)}, slots});
+    x.planned = x.takes.moved = true;
     caf::anon_send(allocator, x);
     settle();
   }

@@ -75,9 +75,10 @@ struct parity_pool : stage {
     }
     if (!with_parity) members.pop_back();
     caf::anon_send(allocator,
-                   kv_adopt{epoch, members,
-                            epoch == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{},
-                            tables_if(rebuilt), tables_if(parity_is_new), tables(with_parity)});
+                   kv_adopt{epoch,
+                            members,
+                            {epoch == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{},
+                             tables_if(rebuilt), tables_if(parity_is_new), tables(with_parity)}});
     settle();
   }
 

@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(prefill_begun{seq(7)});
   check(prefill_load{stream_id{65'537}, 800});
   check(first_token{seq(7), 3, {}});
-  check(kv_sweep{7, seq(9), seq(3, 1), 40, 16, true, 2});
+  check(kv_sweep{7, {seq(9), seq(3, 1), 40, 16, true, 2}});
   check(kv_pulled{1, seq(2), {{3, 4}}, true});
   check(kv_swept{{{5, 6}}, {{seq(4), 7}}, seq(3, 1), 46, 12});
   check(kv_protection{7, {{5, 6}}, true, 2});

@@ -1,4 +1,4 @@
-/// The allocator's side of a move: which slots are copied next, where they go, and what the tables
+/// The ledger's side of a move: which slots are copied next, where they go, and what the tables
 /// of the next epoch are.
 ///
 /// A slot keeps its number where the next table has it. Others (of a smaller table, or of one that
@@ -7,30 +7,30 @@
 /// that nobody else gets them meanwhile.
 #pragma once
 
-#include "actors/kv/kv_allocator_state.hpp"
-#include "actors/protocol/moves.hpp"
+#include "scheduler/kv/kv_ledger.hpp"
 
-namespace lamella::actors {
+namespace lamella::scheduler {
 
-/// Starts a move, or goes on with one to the same tables. False when there is no room for the slots
-/// that have to go elsewhere: then nothing has changed.
-bool begin_move(kv_allocator_state& st, const kv_move_begin& x);
+/// Starts a move to tables of so many slots (0: the table goes), or goes on with one to the same
+/// tables. `level`: sequences change tables that stay until all are about equally full. False when
+/// there is no room for the slots that have to go elsewhere: then nothing has changed.
+bool begin_move(kv_ledger& ledger, const std::vector<uint32_t>& slots, bool level);
 
 /// The next slots to copy, which stay pinned until the next call. Committed are the first `filled`
 /// positions of a holder, and what the prefix cache has. Cost: O(slots of all tables).
-kv_move_piece next_of_move(kv_allocator_state& st, uint32_t slots_max);
+kv_move_piece next_of_move(kv_ledger& ledger, uint32_t slots_max);
 
 /// The pinned slots are copied, but for those that were freed meanwhile.
-void note_copied(kv_allocator_state& st);
+void note_copied(kv_ledger& ledger);
 
 /// Gives back all that the move has reserved.
-void abort_move(kv_allocator_state& st);
+void abort_move(kv_ledger& ledger);
 
 /// The next epoch takes over: holders and the prefix cache keep what was copied, with its slots
 /// there. Ends the move.
-void finish_move(kv_allocator_state& st);
+void finish_move(kv_ledger& ledger);
 
 /// Gives the pool the tables of an epoch. What does not fit must be free.
-void resize_tables(kv_allocator_state& st, const kv_tables& tables);
+void resize_tables(kv_ledger& ledger, const kv_tables& tables);
 
-} // namespace lamella::actors
+} // namespace lamella::scheduler
