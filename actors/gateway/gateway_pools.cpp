@@ -35,10 +35,11 @@ const std::string& small_body(const exchange_ptr& exchange) {
   return body;
 }
 
-/// Asks MEMBERSHIP for a change and answers what becomes of it.
+/// Asks MEMBERSHIP for a change and answers what becomes of it. `name`, `value`: the fields of the
+/// body that are told where nothing has that name, and where the change is refused.
 template <class Question>
-void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& what,
-             const char* field) {
+void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& what, const char* name,
+             const char* value) {
   self->request(self->state.members, timeout, what)
       .then(
           [exchange](const pool_change& x) {
@@ -46,7 +47,8 @@ void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& wha
             write(out, x);
             exchange->respond(x.state == "done" ? 200 : 202, json(), out.take());
           },
-          [self, exchange, field](const caf::error& reason) {
+          [self, exchange, name, value](const caf::error& reason) {
+            const auto* field = reason == ec::nobody_there ? name : value;
             auto error = net::invalid_value(field, explain(self->system(), reason));
             error.status = 409;
             error.code = "resize_refused";
@@ -58,11 +60,12 @@ void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& wha
 
 void answer_scale(gateway_ptr self, const exchange_ptr& exchange) {
   const auto x = net::parse_scale_request(small_body(exchange));
-  ask_for(self, exchange, pool_resize{x.pool, x.members}, "members");
+  ask_for(self, exchange, pool_resize{x.pool, x.members}, "pool", "members");
 }
 
 void answer_drain_worker(gateway_ptr self, const exchange_ptr& exchange) {
-  ask_for(self, exchange, worker_drain{net::parse_drain_request(small_body(exchange))}, "worker");
+  const worker_drain x{net::parse_drain_request(small_body(exchange))};
+  ask_for(self, exchange, x, "worker", "worker");
 }
 
 void answer_pools(gateway_ptr self, const exchange_ptr& exchange) {

@@ -31,7 +31,7 @@ caf::error refused(const membership_state& st, const std::string& pool, const st
   tell(event_kind::pool_refused, {{"pool", pool}, {"reason", why}});
   if (st.config.metrics && !pool.empty())
     st.config.metrics->pool_changed(pool_of(pool), net::change_end::refused);
-  return caf::make_error(ec::resize_refused, why);
+  return caf::make_error(pool.empty() ? ec::nobody_there : ec::resize_refused, why);
 }
 
 std::string text_of(const pool_change& x) {

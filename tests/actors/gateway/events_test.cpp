@@ -34,6 +34,10 @@ TEST_CASE("GET /admin/events tells of a pool that changes its size, and metrics 
   served s;
   const auto path = from_now();
   CHECK(scale(s, "2") == 409); // by heads, of which there are three
+  const auto nowhere = net::http_client{s.admin_url()}.post(
+      "/admin/scale", R"({"pool":"kv","members":1})", deadline);
+  CHECK(nowhere.status == 409);
+  CHECK(text_at(parse_json(nowhere.body), "error.param") == "pool");
   CHECK(scale(s, "3") == 202);
   CHECK(eventually(
       [&] { return text_at(s.admin("GET", "/admin/pools").json, "pools.1.state") == "done"; }));
