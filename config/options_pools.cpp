@@ -73,7 +73,9 @@ void add_prefill_pool(table& t) {
        {prefill_attention::shards, "shards"}},
       "Attention of prefill: own (the prefill worker has KV, which the shards then pull) or "
       "shards; "
-      "auto: own where prefill workers are processes on the host and no pool has parity.",
+      "auto: own where prefill workers are processes on the host with one rank each and no pool "
+      "has "
+      "parity.",
       [](settings & s) -> auto& { return s.pools.prefill.attention; });
   t.bytes(
       "pools.prefill.kv_bytes", reload::restart, mib, 64 * tib,

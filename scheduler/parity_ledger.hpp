@@ -69,7 +69,7 @@ public:
     return rebuilt_ = true;
   }
 
-  /// The epoch serves. After a loss of KV no slot of the pool is reused, so no member misses
+  /// The epoch serves. After a loss of KV all slots of the cell are freed, so no member misses
   /// anything from here on. New parity counts as complete, too: the owner of the slot tables tracks
   /// its missing slots.
   parity_begin begin() {

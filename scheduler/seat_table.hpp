@@ -21,7 +21,7 @@ struct seat_change {
   enum class kind : uint8_t { join, extend, leave };
   kind what = kind::join;
   uint32_t seat = 0;
-  uint32_t member = 0; ///< request partition: the attention member with its KV
+  uint32_t member = 0; ///< number of the slot table with its KV
   std::vector<slot_run> runs;
 };
 

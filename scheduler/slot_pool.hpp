@@ -1,4 +1,4 @@
-/// Token slots of one attention pool (V-M11, V-M12; Lamina v1 5.4).
+/// Token slots of one slot table (V-M11, V-M12; Lamina v1 5.4).
 ///
 /// A slot holds the K and V of one token. Slots are allocated in runs, so that the tokens of a
 /// sequence are mostly contiguous, and reference-counted one by one, so that any prefix can be

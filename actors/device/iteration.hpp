@@ -32,7 +32,8 @@ struct iteration_target {
   caf::timespan timeout{std::chrono::seconds{90}}; ///< for the reply of an iteration
 };
 
-/// A row of each of its spans is one of tokens; a batch has no others but prompts.
+/// A launch of a batch without prompts has one row per span; one with more rows than spans has
+/// prompts.
 inline launch_kind kind_of(const iteration_launch& x) {
   const bool prompts = static_cast<uint32_t>(x.stream) >= scheduler::prefill_streams
                        || x.tokens.size() != x.spans.size();

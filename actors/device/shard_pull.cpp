@@ -75,7 +75,8 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
   auto rows = transfer_of(x.epoch, x.number, x.runs, x.first_head, heads,
                           row.row_bytes() / row.kv_heads * heads);
   rows.add = x.add;
-  // Of a cache that is new. Devices with queues have no watch, and memory that is there.
+  // Only pages of a new cache are prepared. A device with queues has no watch, and its memory is
+  // resident already.
   const bool moves = st.watch && stream_of_transfer(x.stream) == stream_id{scheduler::move_streams};
   auto ready = moves ? st.config.cache->prepare(x.runs) : nullptr;
   auto work = std::make_shared<gpu::pull_runner>(

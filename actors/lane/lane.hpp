@@ -6,11 +6,11 @@
 namespace lamella::actors {
 
 /// With `tokens` a lane is a BATCH: requests join and leave between iterations, continuously. While
-/// the batch composition is unchanged and no row depends on the previously sampled token, the next
-/// iteration is launched before this one has replied, so that devices never wait for an actor
-/// (decision 20). A sequence without its token mask skips iterations until the mask maker replies;
-/// the others go on. While lost KV is recomputed on the same processors, the batch rests between
-/// iterations.
+/// the batch composition is unchanged and no row needs the previously sampled token outside the
+/// device (as penalties, formats and `min_tokens` do), the next iteration is launched before this
+/// one has replied, so that devices never wait for an actor (decision 20). A sequence without its
+/// token mask skips iterations until the mask maker replies; the others go on. While lost KV is
+/// recomputed on the same processors, the batch rests between iterations.
 ///
 /// With `prompts` it is a PREFILL WORKER: it cuts prompts into chunks and samples their first
 /// tokens. Without own KV, the shards are those of the pool, and K and V are sent to them directly;

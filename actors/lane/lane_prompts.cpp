@@ -36,8 +36,9 @@ void tell_first_tokens(lane_ptr self, const job& j) {
                                           j.what.draws[k], j.result->tokens[k]});
 }
 
-/// What of a prompt is computed outlives this lane: whoever takes the prompt over goes on there. Of
-/// a whole prompt its request tells, which may be too late when the lane hands over.
+/// What of a prompt is computed outlives this lane: whoever takes the prompt over goes on there.
+/// REQUEST reports a whole prompt; when the lane hands over, that report may come too late, so the
+/// lane reports it.
 void note_filled(lane_ptr self, const pieces_of_prompts& pieces) {
   const auto& target = self->state.config.target;
   for (const auto& x : pieces)

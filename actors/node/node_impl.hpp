@@ -1,6 +1,6 @@
 /// Implementation of a node, for its own sources only; in the order of start-up: the model
-/// (node_model), the client side (node_service), the actors (node_tree), the rest (node); reloads
-/// (node_reload).
+/// (node_model), the client side (node_service), the actors (node_pipeline), the rest (node);
+/// reloads (node_reload).
 #pragma once
 
 #include "actors/gateway/gateway.hpp"

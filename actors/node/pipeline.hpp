@@ -94,8 +94,9 @@ uint64_t member_frame_bytes(const config::settings& options, const model::model_
 uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
                           uint32_t stream);
 
-/// Spawns allocator, parity keepers, scheduler, mask maker, batches, prefill workers and canary
-/// over the replicas and shards of `parts.workers`. An existing allocator is reused.
+/// Spawns allocator, parity keepers, scheduler, mask maker, batches, prefill workers, canary and,
+/// where there are several slot tables, BALANCER over the replicas and shards of `parts.workers`.
+/// An existing allocator is reused.
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts);
 
 } // namespace lamella::actors

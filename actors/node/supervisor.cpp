@@ -74,7 +74,7 @@ void begin(supervisor_ptr self) {
   });
 }
 
-/// A worker of the children is lost, by no fault of theirs, or a worker that they can use has come.
+/// A worker of the children is lost. The children are not at fault.
 void on_lost(supervisor_ptr self, const epoch_lost& x) {
   auto& st = self->state;
   if (st.stopping) return;
@@ -195,8 +195,8 @@ void on_down(supervisor_ptr self, const caf::down_msg& down) {
   const auto role = st.what.facts_of ? st.what.facts_of(down.source).role : std::string{};
   const auto why = explain(self->system(), down.reason);
   const bool spent = down.reason == ec::attempts_spent;
-  // Whose peers are WORKERs cannot know which of the two it hears of first: that one is gone, or
-  // that who spoke with it has ended for that. Attempts are spent on their devices as well.
+  // A child whose peers are WORKERs may hear of a lost WORKER itself, or of an actor that ended
+  // because of that loss; the order is not known. Attempts are spent on their devices as well.
   const bool peers = (down.reason == caf::sec::request_receiver_down || spent)
                      && st.what.blames_workers && st.what.blames_workers();
   if (peers && spent && st.what.on_spent) st.what.on_spent();

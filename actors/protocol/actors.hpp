@@ -1,6 +1,6 @@
 /// One interface per role, bottom-up, so that each can only mention the ones above it. Messages are
 /// declared here and described in the headers of their conversations: iterations, kv, requests,
-/// prefills, pulls, moves, parity, join, epochs, status.
+/// prefills, pulls, moves, parity, join, epochs, status, traces, and mask_messages.
 ///
 /// Actors decide and enqueue; devices wait for devices. No message lies between two layers of a
 /// token.

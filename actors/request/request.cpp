@@ -43,7 +43,7 @@ void on_begin(request_ptr self, begin_atom) {
   begin_reading(self);
 }
 
-/// Of a body that was read while its client left, or its time ran out, nothing is asked.
+/// A request that was cancelled or expired while its body was read asks for no admission.
 void on_reading(request_ptr self, const request_reading_ptr& x) {
   auto& st = self->state;
   if (st.answered) return;

@@ -37,7 +37,8 @@ struct request_reading {
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format, tools and reasoning
   std::vector<std::vector<token_id>> prompts;
   std::vector<std::string> prompt_texts; ///< for echo
-  /// For echo, too: beginnings of characters that prompts of ids end with, not in `prompt_texts`.
+  /// For echo, too: the first bytes of an unfinished UTF-8 character at the end of a prompt of ids;
+  /// not in `prompt_texts`.
   std::vector<std::string> prompt_ends;
   std::string model;
   uint32_t choices = 1; ///< per prompt

@@ -1,4 +1,5 @@
-/// WORKER: one seat in a process of its own; rebuilds its replica or shard for every epoch.
+/// WORKER: one seat, in a process of its own or in this one; rebuilds its replica or shard for
+/// every epoch.
 #pragma once
 
 #include "actors/worker/worker_state.hpp"

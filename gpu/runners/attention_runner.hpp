@@ -47,7 +47,8 @@ public:
   step_label next_step() const override;
   step_label whole() const override;
 
-  /// While old positions of single rows are attended to and the new ones are left.
+  /// In a decode launch, after the old positions were attended to and until the new ones are
+  /// merged.
   bool is_urgent() const override {
     return phase_ == phase::keys_values && launch_.spans.size() == launch_.rows;
   }

@@ -17,7 +17,7 @@ slice_runner::slice_runner(std::shared_ptr<const model::model_program> program,
       launch_{std::move(launch)}, state_{std::move(state)} {
   // The rows of a prompt lie side by side, in one seat.
   decodes_ = std::adjacent_find(launch_.seats.begin(), launch_.seats.end()) == launch_.seats.end();
-  has_next(); // the first step is one of its own
+  has_next(); // moves to the first instruction of this replica's slices
 }
 
 uint32_t slice_runner::rows_of(model::buffer_id buffer) const {
@@ -230,7 +230,7 @@ void slice_runner::matmul(const model::instruction& x, kernel_context context) {
   ops_.matmul({buffers_[x.inputs[0]], rows, parts}, context);
 }
 
-/// In place: a product alone makes what is added up, and nothing else reads it.
+/// The sum is made in place: a product alone writes this buffer, and nothing reads it before.
 work::progress slice_runner::all_reduce(const model::instruction& x, kernel_context context) {
   auto tag = launch_.tag;
   tag.layer = sums_;

@@ -15,7 +15,7 @@ namespace lamella::scheduler {
 
 /// One part of a launch: a row of the sequence of a seat, or a piece of a prompt.
 struct launch_span {
-  uint32_t member = 0; ///< request partition: the attention member with its KV
+  uint32_t member = 0;                        ///< number of the slot table with its KV
   std::variant<uint32_t, prefill_piece> what; ///< number of the seat, or the piece
 
   bool is_row() const { return std::holds_alternative<uint32_t>(what); }

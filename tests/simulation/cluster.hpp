@@ -314,7 +314,7 @@ private:
     caf::anon_send(front_, parts_->members);
   }
 
-  /// As node_tree has it.
+  /// As node_pipeline has it.
   void make_tree() {
     actors::subtree tree;
     tree.name = "pipeline";

@@ -1,6 +1,6 @@
-// What unevaluatedProperties and unevaluatedItems are not about. When an object or an array is
-// made, every choice is made, and the list has all schemas that hold: those of them that the schema
-// applies to the value itself have evaluated what they are about.
+// Finds the members and items that other keywords have evaluated, for unevaluatedProperties and
+// unevaluatedItems. When an object or an array is compiled, all alternatives are chosen, and the
+// list has all schemas that hold: those that apply to the value itself count as evaluating.
 #include "model/grammar/json_schema/json_schema_compiler.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace {
 
 struct applied_place {
   schema_place place;
-  /// Only if something else holds. Then another way to the schema, where it holds for other
-  /// reasons, would look the same, so references are not followed.
+  /// The schema applies only under a condition (`then`, `else`, dependencies). References out of
+  /// it are not followed, because an unconditional path to the same schema would look the same.
   bool is_conditional = false;
 };
 

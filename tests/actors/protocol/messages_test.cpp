@@ -91,7 +91,8 @@ iteration_launch some_launch() {
 
 } // namespace
 
-TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the serialiser") {
+TEST_CASE_FIXTURE(world,
+                  "Messages between processes are the same after a trip through the serialiser") {
   const auto launch = some_launch();
   check(launch.spans[0]);
   check(launch);
@@ -134,6 +135,8 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(prefill_begun{seq(7)});
   check(prefill_load{stream_id{65'537}, 800});
   check(first_token{seq(7), 3, {}});
+  check(worker_drain{"attention/1", true});
+  check(pool_change{"attention", 1, 3, "under way", "workers"});
   check(kv_sweep{7, {seq(9), seq(3, 1), 40, 16, true, 2}});
   check(kv_pulled{1, seq(2), {{3, 4}}, true});
   check(kv_swept{{{5, 6}}, {{seq(4), 7}}, seq(3, 1), 46, 12});

@@ -237,8 +237,8 @@ void node::impl::build() {
                            std::optional<net::failover_cause> cause) {
     note_trouble(given_up, role, cause);
   };
-  // How WORKERs end MEMBERSHIP tells; what fails without ending any of them may be a request's
-  // fault all the same. Of the peers of a pipeline the allocator alone is none of its children.
+  // MEMBERSHIP reports how WORKERs end. A failure that ends no WORKER may still be the fault of a
+  // request. Of the peers of a pipeline the allocator alone is none of its children.
   tree.on_fault = [suspects = parts->suspects] { return suspects->ended_here(); };
   tree.on_spent = [suspects = parts->suspects] { suspects->ended_here(); };
   tree.blames_workers = [kept = parts->kept] { return kept->lives->load(); };
