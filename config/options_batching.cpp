@@ -47,6 +47,11 @@ void add_batching(table& t) {
       "Time between two tokens of a sequence beside which prompts are computed (mixed launches): "
       "prompts get the time that decoding leaves of it; 0: no bound but the chunk size.",
       [](settings & s) -> auto& { return s.batching.tbt_target; });
+  t.integer(
+      "batching.stand_backs", reload::restart, 0, 64,
+      "Launches that a sequence may sit out, from its joining to its end, so that waiting prompts "
+      "go first (mixed launches; Splitwise: 4); 0: every sequence is in every launch.",
+      [](settings & s) -> auto& { return s.batching.stand_backs; });
   t.choice<prompt_order>(
       "batching.prompt_order", reload::restart,
       {{prompt_order::fair, "fair"}, {prompt_order::fcfs, "fcfs"}},

@@ -67,6 +67,10 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
                                 + " is unknown here: it is a device of other processes",
                      "set " + key + ".kv_bytes"});
   }
+  if (x.batching.stand_backs > 0 && x.batching.launches != launches::mixed)
+    found.push_back({{"batching.stand_backs", "batching.launches"},
+                     "sequences stand back only for prompts in their launches",
+                     "set batching.launches: mixed, or stand_backs to 0"});
   if (prefill.repurpose.count() > 0
       && (x.batching.launches != launches::mixed || !prefill.has_seats()))
     found.push_back({{"pools.prefill.repurpose_seconds", "batching.launches"},

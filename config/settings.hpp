@@ -1,5 +1,6 @@
-/// Every option of Lamella as plain values. The table in options.hpp gives each one its key,
-/// sentence, bounds and reload rule; the initialisers here are the defaults.
+/// Every option of Lamella as plain values. The tables in options.cpp, options_pools.cpp,
+/// options_batching.cpp and options_observing.cpp give each one its key, sentence, bounds and
+/// reload rule; the initialisers here are the defaults.
 #pragma once
 
 #include "config/device_option.hpp"
@@ -23,14 +24,15 @@ enum class placement : uint8_t { in_process, local, remote };
 enum class partition : uint8_t { heads, requests };
 
 /// Where prefill attention runs: on the prefill worker's own KV, which the shards pull, or on the
-/// shards. `automatic`: its own where prefill workers are processes.
+/// shards. `automatic`: its own where prefill workers are processes on host devices with one rank
+/// each, and no cell has parity.
 enum class prefill_attention : uint8_t { automatic, own, shards };
 
 /// In which order waiting prompts are computed: scheduler/prefill_plan.hpp.
 enum class prompt_order : uint8_t { fcfs, fair };
 
-/// Element type of KV rows, and of values that cross from replica to shard. `q8`, a byte and a
-/// share of a scale, is one of KV rows alone.
+/// Element type of KV rows, and of values that cross from replica to shard. `q8` has one
+/// byte per element and one scale per head; only KV rows can have it.
 enum class number_type : uint8_t { f16, f32, bf16, q8 };
 
 /// Kernel set of the host device. `automatic`: the fastest one that this processor supports.
@@ -81,7 +83,7 @@ struct http_settings {
   uint64_t responses_bytes = 64 << 20;  ///< of all that are kept
 };
 
-/// The admin listener: metrics, status, drain.
+/// The admin listener: console, status, metrics, events, traces, reload, scale, drain, chaos.
 struct admin_settings {
   std::string listen = "127.0.0.1:8001";
   std::filesystem::path api_keys_file;
@@ -205,6 +207,7 @@ struct batching_settings {
   config::launches launches = launches::separate;
   bool early_q = true;         ///< Q is sent before K and V are computed
   milliseconds tbt_target{60}; ///< `tbt_target_seconds`: of a mixed launch; 0: no bound
+  uint32_t stand_backs = 0;    ///< of a sequence, for prompts in mixed launches
   config::prompt_order prompt_order = prompt_order::fair;
 
   /// Batches for this number of model replicas; at most so many where they are chosen.

@@ -16,11 +16,11 @@ struct composer_bounds {
   std::chrono::nanoseconds beside = std::chrono::milliseconds{60}; ///< sequences decode in it
 };
 
-/// Rows of sequences that decode are in every launch: no sequence ever stands back for a prompt.
-/// Prompts get the time that these rows leave of `beside`: the work that a mixed launch may have
-/// follows the time that the last one took, and is `work_least` where decoding takes all of it. So
-/// nothing has to be known of what its parts cost, which is much less together than apart: weights
-/// are read once. Cost: O(64^2) for a bound of prompts alone, O(1) beside tokens.
+/// Prompts get the time that the rows of sequences that decode leave of `beside`: the work that a
+/// mixed launch may have follows the time that the last one took, and is `work_least` where
+/// decoding takes all of it. So nothing has to be known of what its parts cost, which is much less
+/// together than apart: weights are read once. Cost: O(64^2) for a bound of prompts alone, O(1)
+/// beside tokens.
 class composer {
 public:
   using nanoseconds = std::chrono::nanoseconds;
@@ -52,6 +52,10 @@ public:
     else
       work_beside_ = std::max(work_beside_, times(work));
   }
+
+  /// Whether prompts of that much work, all that wait, are more than the next mixed launch takes:
+  /// where sequences may stand back, they do it for these (S-M12).
+  bool prompts_first(uint64_t waiting) const { return waiting > work_most(true); }
 
   /// Measured time of a unit of work in nanoseconds; 0 before the first iteration with prompts.
   double unit_ns() const { return pace_.unit_ns() > 0 ? pace_.unit_ns() : beside_ns_; }

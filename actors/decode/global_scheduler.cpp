@@ -259,8 +259,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   st.allocator = std::move(allocator);
   st.queue.emplace(st.config.limits);
   st.seats.assign(st.config.batches, 0);
-  st.labels.assign(st.config.mixed_workers,
-                   scheduler::machine_label{scheduler::machine_pool::token});
+  st.labels = labels_of(st.config);
   st.prefill_left.assign(st.config.prefill_workers + st.config.mixed_workers, 0);
   if (st.config.metrics) st.config.metrics->set_mixed_replicas(0); // of the pipeline before
   if (st.config.suspects)

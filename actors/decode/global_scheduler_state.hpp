@@ -29,6 +29,9 @@ struct global_scheduler_config {
   /// The mixed workers are the batches: a prompt's worker is its batch, unless a prefill worker
   /// takes it.
   bool mixed_launches = false;
+  /// The last so many batches are on seats of the prefill pool: machines for prompts, which decode
+  /// when all others are full (S-M07).
+  uint32_t prompt_batches = 0;
   /// Prompts that would make every prefill worker's queue longer than so many tokens overflow onto
   /// replicas that decode (S-M07); 0: none does.
   uint64_t overflow_tokens = 0;

@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <span>
 
 namespace lamella::actors {
 
@@ -47,6 +48,21 @@ void overflow(global_scheduler_state& st, const scheduler::prompt_route& to,
   tell_mixed(st);
 }
 
+/// Whether that machine decodes when nobody overflows.
+bool is_for_tokens(const global_scheduler_state& st, uint32_t machine) {
+  return machine >= st.config.prefill_workers
+         && st.labels.at(machine - st.config.prefill_workers).home() == machine_pool::token;
+}
+
+/// Where no prompt overflows: of the machines for prompts, even where they are mixed now. Those
+/// that are none of its own compute it where there are none (all have changed their pool).
+uint32_t worker_for_prompts(std::span<const scheduler::prompt_queue> queues, uint32_t turn,
+                            const prompt_place& prompt) {
+  for (const auto pool : {machine_pool::prompt, machine_pool::mixed})
+    if (const auto best = scheduler::shortest_queue(queues, turn, pool)) return *best;
+  return prompt.batch;
+}
+
 /// Where launches are mixed, each batch is a machine of its own.
 scheduler::machine_label* machine_of(global_scheduler_state& st, uint32_t batch) {
   return st.config.mixed_launches && batch < st.labels.size() ? &st.labels[batch] : nullptr;
@@ -61,6 +77,13 @@ bool may_be_repurposed(const global_scheduler_state& st, const scheduler::machin
 
 } // namespace
 
+std::vector<scheduler::machine_label> labels_of(const global_scheduler_config& c) {
+  std::vector<scheduler::machine_label> labels(c.mixed_workers - c.prompt_batches,
+                                               scheduler::machine_label{machine_pool::token});
+  labels.resize(c.mixed_workers, scheduler::machine_label{machine_pool::prompt});
+  return labels;
+}
+
 uint32_t worker_of(const global_scheduler_state& st, stream_id stream) {
   const auto number = static_cast<uint32_t>(stream);
   return number < scheduler::prefill_streams ? st.config.prefill_workers + number
@@ -69,22 +92,23 @@ uint32_t worker_of(const global_scheduler_state& st, stream_id stream) {
 
 uint32_t prefill_worker_for(global_scheduler_state& st, const prompt_place& prompt) {
   const auto& c = st.config;
-  const bool on_replicas = prompt.suffix && c.mixed_workers > 0;
-  if (c.mixed_launches && (on_replicas || c.prefill_workers == 0))
+  const bool anywhere = c.prompt_batches > 0; // all KV is at the shards
+  const bool on_replicas = prompt.suffix && c.mixed_workers > 0 && !anywhere;
+  if (c.mixed_launches && !anywhere && (on_replicas || c.prefill_workers == 0))
     return c.prefill_workers + prompt.batch;
   const auto turn = st.next_prefill++;
   const auto base = on_replicas ? c.prefill_workers : 0;
-  const auto count = on_replicas ? c.mixed_workers : c.prefill_workers;
+  const auto count = on_replicas || anywhere ? c.mixed_workers : c.prefill_workers;
   if (const auto side = worker_on_side(st, prompt.first, base, count, turn)) return *side;
   const auto queues = queues_of(st);
   const auto any = [](const auto&) { return true; };
   if (on_replicas)
     return base + scheduler::shortest_queue(std::span{queues}.subspan(base), turn, any).value();
   if (c.mixed_workers == 0 || c.overflow_tokens == 0)
-    return scheduler::shortest_queue(queues, turn, machine_pool::prompt).value();
+    return worker_for_prompts(queues, turn, prompt);
   const auto to = scheduler::route_prompt(queues, prompt.tokens, c.overflow_tokens, turn);
   if (!to) return scheduler::shortest_queue(queues, turn, any).value(); // all are mixed and full
-  if (queues[to->machine].pool != machine_pool::prompt) overflow(st, *to, prompt);
+  if (is_for_tokens(st, to->machine)) overflow(st, *to, prompt);
   return to->machine;
 }
 

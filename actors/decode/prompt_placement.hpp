@@ -5,6 +5,9 @@
 
 namespace lamella::actors {
 
+/// The mixed workers: replicas for tokens, then seats of the prefill pool for prompts.
+std::vector<scheduler::machine_label> labels_of(const global_scheduler_config& c);
+
 /// A prompt that is about to be computed.
 struct prompt_place {
   sequence_id first{};

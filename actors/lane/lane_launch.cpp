@@ -48,6 +48,19 @@ scheduler::prefill_limits bounds_of(lane_ptr self, bool tokens) {
   return x;
 }
 
+/// Whether more prompts wait than the next launch takes beside its tokens.
+bool prompts_first(const lane_state& st) {
+  return st.config.prompts && !st.handing && st.line.failures() == 0
+         && st.prompts.composer.prompts_first(st.prompts.plan->waiting_tokens());
+}
+
+void note_standing(lane_ptr self, const std::vector<uint32_t>& seats) {
+  auto& st = self->state;
+  st.tokens.batch.stood_back(seats);
+  if (!seats.empty() && st.config.target.metrics)
+    st.config.target.metrics->stood_back(seats.size());
+}
+
 /// Gives a prompt slots of our own, all at once.
 bool take_slots(lane_state& st, sequence_id first, uint32_t tokens) {
   auto taken = st.prompts.slots->take(tokens);
@@ -113,9 +126,13 @@ uint32_t scores_of(const scheduler::prefill_piece& piece) {
 
 std::vector<launch_span> next_spans(lane_ptr self) {
   auto& st = self->state;
-  auto spans = st.config.tokens ? token_rows(self) : std::vector<launch_span>{};
   const bool own = st.config.prompts && st.config.prompts->own;
-  for (auto& piece : next_pieces(self, !spans.empty())) {
+  auto tokens = st.config.tokens ? next_tokens(self, prompts_first(st)) : token_step{};
+  auto pieces = next_pieces(self, !tokens.rows.empty());
+  if (pieces.empty() && !tokens.standing.empty()) tokens = next_tokens(self, false);
+  note_standing(self, tokens.standing);
+  auto spans = std::move(tokens.rows);
+  for (auto& piece : pieces) {
     const auto member = own ? 0 : st.prompts.jobs.at(piece.sequence).what.member;
     spans.push_back({member, piece});
   }

@@ -6,7 +6,8 @@
 namespace lamella::actors {
 
 /// What the next iteration runs, grouped by attention member: the rows of the sequences that
-/// decode, and beside them as much of the prompts as the composer lets in. After a failure, the
+/// decode, unless they stand back for prompts (S-M12), and beside them as much of the prompts as
+/// the composer lets in. After a failure, the
 /// prompts of the iteration that failed and no others.
 std::vector<scheduler::launch_span> next_spans(lane_ptr self);
 

@@ -105,13 +105,14 @@ void unseat(lane_ptr self) {
   }
 }
 
-std::vector<scheduler::launch_span> token_rows(lane_ptr self) {
+token_step next_tokens(lane_ptr self, bool prompts_first) {
   const auto& batch = self->state.tokens.batch;
-  const auto next = self->state.tokens.batch.next();
+  auto next = self->state.tokens.batch.next(prompts_first);
   for (const auto seat : next.growing) ask_slots(self, seat);
-  std::vector<scheduler::launch_span> rows;
-  for (const auto seat : next.rows) rows.push_back({batch.at(seat).of.member, seat});
-  return rows;
+  token_step result;
+  for (const auto seat : next.rows) result.rows.push_back({batch.at(seat).of.member, seat});
+  result.standing = std::move(next.standing);
+  return result;
 }
 
 void add_row(iteration_launch& x, const token_part& part, uint32_t seat) {

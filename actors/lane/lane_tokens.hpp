@@ -12,9 +12,15 @@ void seat_joined(lane_ptr self);
 /// Frees the rows that no launch uses any more; their slots go back.
 void unseat(lane_ptr self);
 
+/// Sequences that decode, as an iteration may have them.
+struct token_step {
+  std::vector<scheduler::launch_span> rows;
+  std::vector<uint32_t> standing; ///< seats that stand back for prompts
+};
+
 /// The rows of the next iteration. Asks for slots where few are left; a sequence without its token
-/// mask sits out.
-std::vector<scheduler::launch_span> token_rows(lane_ptr self);
+/// mask sits out. `prompts_first`: whoever may stand back does.
+token_step next_tokens(lane_ptr self, bool prompts_first);
 
 /// Adds the row of a seat to a launch.
 void add_row(iteration_launch& x, const token_part& part, uint32_t seat);

@@ -106,8 +106,14 @@ uint32_t rows_most(const config::settings& options) {
 }
 
 uint32_t prompt_streams(const config::settings& options) {
+  const bool own = options.pools.prefill.has_seats() && options.pools.prefill_owns_kv();
+  return mixes(options) && !own ? 0 : options.pools.prefill.members;
+}
+
+uint32_t prompt_batches(const config::settings& options) {
   const auto& prefill = options.pools.prefill;
-  return mixes(options) && !prefill.has_seats() ? 0 : prefill.members;
+  const bool some = mixes(options) && prefill.has_seats() && !options.pools.prefill_owns_kv();
+  return some ? prefill.members : 0;
 }
 
 uint32_t mixed_streams(const config::settings& options) {
@@ -116,14 +122,15 @@ uint32_t mixed_streams(const config::settings& options) {
 }
 
 uint32_t mixed_batches(const config::settings& options) {
-  if (!mixes(options) || (options.pools.prefill.has_seats() && !some_stay(options))) return 0;
-  return options.batching.batches_for(options.pools.model.members);
+  if (!mixes(options) || (prompt_streams(options) > 0 && !some_stay(options))) return 0;
+  return options.batching.batches_for(options.pools.model.members) + prompt_batches(options);
 }
 
 size_t streams_on(const config::settings& options, const std::string& device) {
   const auto& pools = options.pools;
   const size_t streams = options.batching.batches_for(pools.model.members)
-                         + size_t{prompt_streams(options)} + mixed_streams(options);
+                         + size_t{prompt_batches(options)} + prompt_streams(options)
+                         + mixed_streams(options);
   size_t count = 0;
   for (const auto& [name, cell] : pools.attention.resolved())
     if (device == cell.device) count += cell.members * (streams + 1);
@@ -211,6 +218,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   shape.rotates = options.batching.pipeline == config::pipeline::rotational;
   shape.one_each = options.batching.pipeline == config::pipeline::off
                    || options.batching.pipeline == config::pipeline::automatic;
+  shape.prompt_batches = prompt_batches(options);
   shape.prefill_streams = prompt_streams(options);
   shape.mixed_streams = mixed_streams(options);
   return shape;

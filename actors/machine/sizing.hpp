@@ -58,13 +58,17 @@ uint32_t rows_most(const config::settings& options);
 /// Streams of prefill workers; none where all prompts are in the launches of batches.
 uint32_t prompt_streams(const config::settings& options);
 
+/// Batches on prefill seats: with mixed launches and the KV of all at the shards, a prefill worker
+/// can decode as replicas can compute prompts (S-M03). One per seat; 0 where not so.
+uint32_t prompt_batches(const config::settings& options);
+
 /// Streams for prompts on replicas that decode, beside prefill workers with own KV: for those with
 /// a prefix-cache hit, since these workers do not have the KV of the shards, and for those that
 /// overflow (S-M07). One per replica; 0 where not needed.
 uint32_t mixed_streams(const config::settings& options);
 
-/// Batches whose launches have prompts (S-M02): all of them, or none. Beside prefill workers with
-/// seats they compute what mixed_streams() would.
+/// Batches whose launches have prompts (S-M02): all of them, those on prefill seats included, or
+/// none. Beside prefill workers with own KV they compute what mixed_streams() would.
 uint32_t mixed_batches(const config::settings& options);
 
 /// Upper bound of concurrent streams of a device of this process: of the pools on it.

@@ -95,7 +95,8 @@ void end_look(membership_ptr self) {
   if (!st.open) return;
   const auto& shape = st.newest.design.shape;
   const auto decoding = st.newest.plan.decoding;
-  st.measured.end_look(scheduler::batches_of(st.newest.plan.streams), shape.rotates ? decoding : 1);
+  const auto batches = scheduler::batches_of(st.newest.plan.streams) - shape.prompt_batches;
+  st.measured.end_look(batches, shape.rotates ? decoding : 1);
   if (st.config.metrics)
     for (const auto& x : st.measured.rows())
       st.config.metrics->set_expected_time(x.work, x.cell, x.seconds, x.correction);

@@ -141,6 +141,7 @@ private:
     c.seats_per_batch = options_.batching.max_batch;
     c.prefill_workers = prompt_streams(options_);
     c.mixed_launches = mixes();
+    c.prompt_batches = prompt_batches(options_);
     c.mixed_workers = mixes() ? batches_count_ : mixed_streams(options_);
     c.overflow_tokens = options_.pools.prefill.overflow_tokens;
     c.repurpose_s = std::chrono::duration<double>{options_.pools.prefill.repurpose}.count();
@@ -237,7 +238,7 @@ private:
     const auto share = scheduler::share_of_batch(options_.recovery.decode_percent, batches_count_);
     for (uint32_t j = 0; j < batches_count_; ++j) {
       lane_config c{target_of(j), scheduler_};
-      c.tokens = token_lane_config{{{}, share, epoch_ > 1}, masks_};
+      c.tokens = token_lane_config{{{}, share, options_.batching.stand_backs, epoch_ > 1}, masks_};
       if (mixes()) c.prompts = prompts_config();
       lanes_.push_back(keep(parent_->spawn(lane, std::move(c))));
       batches_.push_back(lanes_.back());

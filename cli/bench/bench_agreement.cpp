@@ -168,6 +168,7 @@ int bench_agreement(config::settings settings, const agreement_options& o) {
     options.load = load;
     options.mixed = settings.batching.launches == config::launches::mixed;
     options.bounds = {settings.batching.prefill_iteration, settings.batching.tbt_target};
+    options.stand_backs = settings.batching.stand_backs;
     const auto simulated = scheduler::simulate_served(profile, traces[i], options);
     const auto live = replay(n, traces[i], load, first_request + i * requests_most, timeout);
     all.push_back(

@@ -43,6 +43,7 @@ struct simulate_options {
   uint32_t prefill_servers = 1;
   std::string launches = "separate";
   double tbt_target_s = 0; ///< of prompts beside decoding; 0: no bound
+  uint32_t stand_backs = 0;
   double prefix_cache_s = 0;
   bool json = false;
 };

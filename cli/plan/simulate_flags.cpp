@@ -249,6 +249,11 @@ void flag_adder::add_changes() {
                   "should take at most, as batching.tbt_target_seconds (no bound)")
       ->type_name("SECONDS")
       ->check(CLI::Range(1e-6, 1e3));
+  app_.add_option("--stand-backs", options_.stand_backs,
+                  "--launches mixed: launches that a sequence may sit out for prompts, as "
+                  "batching.stand_backs (0)")
+      ->type_name("N")
+      ->check(CLI::Range(0u, 64u));
   app_.add_option("--prefix-cache", options_.prefix_cache_s,
                   "lamina, homogeneous: seconds that KV stays in the prefix cache, keyed by the "
                   "trace's hash_ids, as kv.prefix_cache_seconds (no cache)")

@@ -24,6 +24,10 @@ other_run run_served(simulate_options& o, const scheduler::request_trace& trace,
   if (o.tbt_target_s > 0 && !options.mixed)
     throw command_error{exit_usage, "--tbt-target: no prompt runs in a decode iteration",
                         "add --launches mixed"};
+  if (o.stand_backs > 0 && !options.mixed)
+    throw command_error{exit_usage, "--stand-backs: no prompt runs in a decode iteration",
+                        "add --launches mixed"};
+  options.stand_backs = o.stand_backs;
   options.bounds.beside = std::chrono::nanoseconds{static_cast<int64_t>(o.tbt_target_s * 1e9)};
   scheduler::served_result r;
   try {

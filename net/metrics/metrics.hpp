@@ -138,6 +138,8 @@ public:
   void set_requests(uint64_t running, uint64_t waiting);
   /// A prompt runs on a replica that decodes, because all prefill workers have long queues.
   void prompt_overflowed();
+  /// So many sequences sit a launch out for prompts.
+  void stood_back(uint64_t sequences);
   void set_mixed_replicas(uint64_t replicas);
   /// An unknown field. At most 64 names become labels; the rest count as "other".
   void unknown_param(std::string_view name);

@@ -179,6 +179,11 @@ struct metrics::impl {
                "Prompts that replicas computed beside decoding, because all prefill workers had "
                "long queues.")
           .Add(Labels{});
+  Counter& stood_back =
+      counters("lamella_sequences_stood_back_total",
+               "Rows of sequences that decode which were left out of a mixed launch, so that "
+               "prompts went first.")
+          .Add(Labels{});
   Gauge& mixed_replicas =
       gauges("lamella_mixed_replicas", "Replicas that decode and have prompts which overflowed.")
           .Add(Labels{});

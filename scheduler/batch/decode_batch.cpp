@@ -64,17 +64,25 @@ std::vector<decode_batch::departure> decode_batch::depart() {
   return gone;
 }
 
-decode_batch::step decode_batch::next() {
+decode_batch::step decode_batch::next(bool prompts_first) {
   step result;
+  // Rows of a failed attempt are in the next one, which clears what is left of them.
+  const auto stands = [&](const row& x) {
+    return prompts_first && !failing_ && !x.leaving && x.stood_back < settings_.stand_backs;
+  };
   for (auto& [seat, x] : rows_) {
     if ((x.leaving && !must_run_again(x)) || x.waits) continue;
     if (settings_.growth.asks(x.next(), x.capacity) && !x.growing && !x.leaving) {
       x.growing = true;
       result.growing.push_back(seat);
     }
-    if (x.next() < x.capacity) result.rows.push_back(seat);
+    if (x.next() < x.capacity) (stands(x) ? result.standing : result.rows).push_back(seat);
   }
   return result;
+}
+
+void decode_batch::stood_back(const std::vector<uint32_t>& seats) {
+  for (const auto seat : seats) ++rows_.at(seat).stood_back;
 }
 
 bool decode_batch::rows_are_known() const {

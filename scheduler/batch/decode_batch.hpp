@@ -22,13 +22,15 @@ struct decode_batch_settings {
   slot_growth growth{};
   /// Share of the time for decoding while lost KV is recomputed on the same processors; 100: all.
   uint32_t rebuild_percent = 100;
+  /// Launches that a sequence may sit out for prompts, from its joining to its end (S-M12).
+  uint32_t stand_backs = 0;
   bool gathers = false; ///< an epoch before this one has left sequences, which will join
 };
 
 /// A sequence as it joins.
 struct decode_join {
   sequence_id sequence{};
-  uint32_t member = 0;                 ///< request partition: the attention member with its KV
+  uint32_t member = 0;                 ///< number of the slot table with its KV
   std::vector<slot_run> runs{};        ///< its slots
   uint32_t position = 0;               ///< of `last`: the number of tokens with K and V
   model::token_id last = 0;            ///< the newest token, not yet in the cache
@@ -55,6 +57,7 @@ public:
     bool yields = false;                  ///< keeps its slots and comes back
     bool exposed = false;                 ///< a dropped iteration may still write its slots
     bool waits = false;                   ///< sits out iterations, see wait()
+    uint32_t stood_back = 0;              ///< launches that it sat out for prompts
     uint32_t joined_at = 0;               ///< its position then
     std::vector<model::token_id> written; ///< from joined_at on
 
@@ -73,8 +76,9 @@ public:
 
   /// What the next iteration is made of.
   struct step {
-    std::vector<uint32_t> rows;    ///< their seats, ascending
-    std::vector<uint32_t> growing; ///< seats that ask for slots; answer with granted(), refused()
+    std::vector<uint32_t> rows;     ///< their seats, ascending
+    std::vector<uint32_t> growing;  ///< seats that ask for slots; answer with granted(), refused()
+    std::vector<uint32_t> standing; ///< seats that stand back for prompts; confirm: stood_back()
   };
 
   /// A token that was sampled for a row.
@@ -101,9 +105,11 @@ public:
   /// Frees the rows of those that have left. Cost: O(rows).
   std::vector<departure> depart();
 
-  /// Rows of the next iteration: all but those that wait or have no slot left. Those with few slots
-  /// left ask for more. Cost: O(rows).
-  step next();
+  /// Rows of the next iteration: all but those that wait or have no slot left and, `prompts_first`,
+  /// those that may still stand back. Those with few slots left ask for more. Cost: O(rows).
+  step next(bool prompts_first = false);
+  /// These rows sit the launch out: prompts are in it instead.
+  void stood_back(const std::vector<uint32_t>& seats);
   /// The row is in an iteration that is launched.
   void launched(uint32_t seat) { ++rows_.at(seat).in_flight; }
   /// Are the rows of the next iteration known before the newest one has answered (decision 20)?

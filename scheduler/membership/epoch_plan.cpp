@@ -54,9 +54,13 @@ std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decod
   for (uint32_t j = 0; j < batches; ++j)
     for (uint32_t k = 0; k < (shape.rotates ? decoding : 1); ++k)
       places.push_back({stream_id{j}, turns.replica_of(j, k)});
+  const auto on_prefill = [&](uint32_t i) {
+    return prefill > 0 ? decoding + i % prefill : i % decoding;
+  };
+  for (uint32_t i = 0; i < shape.prompt_batches; ++i)
+    places.push_back({stream_id{batches + i}, on_prefill(i)});
   for (uint32_t i = 0; i < shape.prefill_streams; ++i)
-    places.push_back(
-        {stream_id{prefill_streams + i}, prefill > 0 ? decoding + i % prefill : i % decoding});
+    places.push_back({stream_id{prefill_streams + i}, on_prefill(i)});
   for (uint32_t i = 0; i < shape.mixed_streams; ++i)
     places.push_back({stream_id{prefill_streams + shape.prefill_streams + i}, i % decoding});
   return places;

@@ -29,7 +29,7 @@ struct epoch_shape {
   /// `cell` of the seats of each named cell, see seat_group; none: empty for all.
   std::vector<std::string> cell_seats{};
   uint32_t prefill_seats = 0;   ///< 0: prefill runs on the decoding replicas
-  uint32_t batches = 1;         ///< decode streams
+  uint32_t batches = 1;         ///< decode streams on replicas of the model pool
   uint32_t prefill_streams = 1; ///< at least `prefill_seats`; 0: batches compute the prompts
   /// Cells of which one more shard holds the parity, ascending (decision 23); {0} where there are
   /// no named ones.
@@ -39,6 +39,9 @@ struct epoch_shape {
   uint32_t mixed_streams = 0;
   bool rotates = false;  ///< slices of a decode stream run on all replicas in turn (L-M17)
   bool one_each = false; ///< a batch for each replica that there is, instead of `batches`
+  /// Decode streams after these, on the seats of the prefill pool: machines for prompts that decode
+  /// when all others are full (S-M03, S-M07).
+  uint32_t prompt_batches = 0;
 };
 
 /// The seats of an epoch by number; messages and links use the number.
@@ -52,12 +55,13 @@ struct epoch_plan {
 };
 
 /// Assigns streams to `decoding` replicas and the following `prefill` prefill replicas, round
-/// robin. A decode stream that rotates has all decoding ones, from its own on (L-M20). Prefill runs
-/// on the decoding ones when there are no others; mixed streams always do.
+/// robin. A decode stream that rotates has all decoding ones, from its own on (L-M20). Prefill and
+/// batches of prefill seats run on the decoding ones when there are no others; mixed streams always
+/// do.
 std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decoding,
                                         uint32_t prefill);
 
-/// Decode streams of these. O(places).
+/// Decode streams of these, those on prefill seats included. O(places).
 uint32_t batches_of(const std::vector<stream_place>& places);
 
 /// The replicas of a stream, by turn. O(places).

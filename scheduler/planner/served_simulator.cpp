@@ -41,7 +41,7 @@ public:
         queue_{admission_limits{}}, kv_{{}, {{{{}, limits_.slots}}}}, plan_{limits_.chunk_tokens,
                                                                             70, prompt_order::fair},
         states_(trace.size()), composer_{options.bounds},
-        batch_{{.growth = {.window = limits_.window_slots}}} {
+        batch_{{.growth = {.window = limits_.window_slots}, .stand_backs = options.stand_backs}} {
     if (options.seats > 0) limits_.seats = options.seats;
     const std::vector<prefill_piece> chunk{{sequence_id{}, 0, limits_.chunk_tokens, false}};
     work_s_ = cost_.chunk_s(chunk) / static_cast<double>(prefill_work(chunk));
@@ -153,10 +153,11 @@ private:
         batch_.seat_joined();
       else if (!may_run_ahead())
         return;
-      const auto next = batch_.next();
+      auto next = batch_.next(options_.mixed && composer_.prompts_first(plan_.waiting_tokens()));
       for (const auto seat : next.growing) more |= grow(seat);
       std::vector<prefill_piece> pieces;
       if (options_.mixed && flights_.empty()) pieces = plan_.next(mixed_bounds(!next.rows.empty()));
+      batch_.stood_back(next.standing);
       if (next.rows.empty() && pieces.empty()) continue; // not before others have given slots up
       auto& flight = flights_.emplace_back(
           launched_rows{next.rows, static_cast<double>(next.rows.size()), 0, std::move(pieces)});

@@ -27,6 +27,7 @@ struct served_options {
   /// a profile that was measured with separate ones.
   bool mixed = false;
   composer_bounds bounds{};
+  uint32_t stand_backs = 0; ///< launches that a sequence may sit out for prompts (S-M12)
   /// Decode iterations with batch 0, prefill iterations with batch 1, mixed ones as both that they
   /// have; may be empty.
   std::function<void(const iteration_span&)> on_iteration;

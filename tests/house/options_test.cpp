@@ -95,12 +95,13 @@ TEST_CASE("every option in the schema is read by the program") {
       {"batching.batches", "batching.batches_for"},
       {"log.format", "settings.format"},
       {"pools.attention.kv_bytes", "cell_pool.kv_bytes"},
+      {"traces.endpoint", "x.endpoint"},
   };
   const std::set<std::string> pools{"pools.model", "pools.attention", "pools.prefill"};
 
   size_t seen = 0;
-  for (const char* table :
-       {"config/options.cpp", "config/options_batching.cpp", "config/options_pools.cpp"}) {
+  for (const char* table : {"config/options.cpp", "config/options_batching.cpp",
+                            "config/options_observing.cpp", "config/options_pools.cpp"}) {
     const auto text = text_of(root / table);
     for (const auto& path : paths_after(text, "return s.")) {
       if (pools.contains(path)) continue; // whose members follow

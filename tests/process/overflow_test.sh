@@ -61,4 +61,14 @@ expect "replicas that change their pool: the tokens of a single process" 0 $?
 expect "a replica changed its pool" 1 $(($(grep -c 'replica changes its pool' pools.log) > 0))
 stop "replicas that change their pool"
 
+serve both.log --config "$source/config/splitwise.yaml" "${tiny[@]}" --set pools.prefill.attention=shards \
+  --set pools.prefill.overflow_tokens=300 --set batching.max_batch=4 --set log.level=debug
+answers both.txt $requests
+cmp -s single.txt both.txt
+expect "prefill seats that decode in a burst: the tokens of a single process" 0 $?
+expect "a prefill seat decoded" 1 $(($(grep -c 'replica for prompts takes sequences that overflow' both.log) > 0))
+returned
+expect "all machines have their own work again" 0 $?
+stop "prefill seats that decode"
+
 finish

@@ -20,7 +20,7 @@ uint64_t id_of(const std::optional<admission_entry>& x) {
 
 } // namespace
 
-TEST_CASE("V-M15 waiting requests start in the order of their arrival") {
+TEST_CASE("S-M11 V-M15 waiting requests start in the order of their arrival") {
   admission a{{}};
   for (uint64_t id : {17u, 1u, 54u, 7u}) CHECK(a.offer(entry(id)) == admission_verdict::queued);
   for (uint64_t id : {17u, 1u, 54u, 7u}) {
@@ -33,7 +33,7 @@ TEST_CASE("V-M15 waiting requests start in the order of their arrival") {
   CHECK(a.waiting_tokens() == 0);
 }
 
-TEST_CASE("V-M14 V-M15 the head starts exactly when its seats and slots are free") {
+TEST_CASE("S-M11 V-M14 V-M15 the head starts exactly when its seats and slots are free") {
   admission a{{}};
   a.offer(entry(1, 54, 3)); // 3 seats, 54 + 48 slots
   for (uint32_t seats : {0u, 2u, 3u, 7u})

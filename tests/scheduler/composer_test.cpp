@@ -78,3 +78,11 @@ TEST_CASE("A composer without bounds leaves prompts to the size of a chunk") {
   CHECK(c.work_most(true) == std::numeric_limits<uint64_t>::max());
   CHECK(c.work_most(false) == std::numeric_limits<uint64_t>::max());
 }
+
+TEST_CASE("S-M12 prompts go first where more of them wait than a mixed launch takes") {
+  composer c{{milliseconds{60}, milliseconds{40}}};
+  CHECK_FALSE(c.prompts_first(0));
+  CHECK_FALSE(c.prompts_first(composer::work_first));
+  CHECK(c.prompts_first(composer::work_first + 1));
+  CHECK_FALSE(composer{{nanoseconds{0}, nanoseconds{0}}}.prompts_first(1'000'000));
+}

@@ -104,6 +104,8 @@ private:
     if (what.chooses) s.chosen_for = dice.below(3) == 0 ? 4 : 400; // either side of the bound
     if (s.rotates) s.replicas = std::max(2u, s.replicas);
     s.mixes = what.mixes;
+    if (s.mixes) s.stand_backs = static_cast<uint32_t>(dice.below(4));
+    s.prefill_decodes = s.mixes && dice.below(2) == 0;
     if (what.cells) draw_cells(dice, s);
     if (what.cells && what.parity) {
       for (size_t i = 0; i < s.cells.size(); ++i)

@@ -6,9 +6,13 @@ namespace lamella::actors::test {
 namespace {
 
 struct world : batch_world {
-  world() : batch_world{100, false, mixed} {}
+  explicit world(bool stands = false) : batch_world{100, false, stands ? standing : mixed} {}
 
   static void mixed(lane_config& c) { c.prompts.emplace().chunk_tokens = 8; }
+  static void standing(lane_config& c) {
+    mixed(c);
+    c.tokens->batch.stand_backs = 2;
+  }
 
   std::shared_ptr<reply<prefilled>> offer(prefill x) {
     auto answer = ask<prefilled>(batch_, std::move(x));
@@ -32,6 +36,24 @@ struct world : batch_world {
 };
 
 } // namespace
+
+TEST_CASE("S-M12 sequences that decode sit launches out while more prompts wait than fit beside") {
+  world w{true};
+  w.join(w.joining(1));
+  w.offer(prompt_of(3, 200)); // more than the first mixed launch takes
+  w.play(2);                  // those that were under way
+  const auto before = w.tokens(1);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(w.newest().spans.size() == 1);
+    CHECK(w.newest().tokens.size() == 8); // of the prompt
+    w.answer_newest();
+    CHECK(w.tokens(1) == before);
+  }
+  CHECK(w.newest().spans.size() == 2); // it has stood back often enough
+  w.answer_newest();
+  CHECK(w.tokens(1) == before + 1);
+  CHECK(w.newest().spans.size() == 2);
+}
 
 TEST_CASE("S-M02 V-M16 a launch has a row of each sequence that decodes and a piece of a prompt") {
   world w;

@@ -147,6 +147,7 @@ TEST_CASE("S-M02 V-M16 prompts in the launches of batches change no bit") {
   x.batching.launches = config::launches::mixed;
   SUBCASE("one batch, all in one launch") {}
   SUBCASE("chunks of seven") { x.batching.prefill_chunk_tokens = 7; }
+  SUBCASE("sequences that stand back") { x.batching.stand_backs = 4; }
   SUBCASE("a small batch, three shards by head") {
     x.batching.max_batch = 3;
     x.pools.attention.members = 3;
@@ -164,6 +165,7 @@ TEST_CASE("S-M02 V-M16 prompts in the launches of batches change no bit") {
   SUBCASE("three batches that rotate over two replicas") {
     x.batching.pipeline = config::pipeline::rotational;
     x.batching.max_batch = 5;
+    x.batching.stand_backs = 1;
     x.pools.model.members = 2;
   }
   SUBCASE("beside prefill workers with KV of their own") {

@@ -1,6 +1,6 @@
-#include "scheduler/batch/decode_batch.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "tests/random.hpp"
+#include "tests/scheduler/batch/batches.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,45 +8,10 @@
 #include <map>
 
 using namespace lamella::scheduler;
+using namespace lamella::scheduler::test;
 using lamella::model::token_id;
 using leave_answer = decode_batch::leave_answer;
 using std::chrono::milliseconds;
-
-namespace {
-
-constexpr std::chrono::nanoseconds start{0};
-
-sequence_id seq(uint64_t n) { return sequence_id{n}; }
-
-/// A sequence with `slots` slots of which 10 are written.
-decode_join joining(uint64_t n, uint32_t slots = 100, uint32_t member = 0) {
-  return {.sequence = seq(n),
-          .member = member,
-          .runs = {{static_cast<uint32_t>(1000 * n), slots}},
-          .position = 10,
-          .last = 77,
-          .max_tokens = 1000};
-}
-
-/// Launches the next iteration; its rows.
-std::vector<uint32_t> launch(decode_batch& batch) {
-  const auto rows = batch.next().rows;
-  for (const auto seat : rows) batch.launched(seat);
-  return rows;
-}
-
-void commit(decode_batch& batch, const std::vector<uint32_t>& rows, token_id token = 5) {
-  for (const auto seat : rows) batch.commit(seat, token);
-}
-
-decode_batch seated(std::vector<decode_join> sequences, decode_batch_settings settings = {}) {
-  decode_batch batch{settings};
-  for (auto& x : sequences) batch.join(std::move(x), start);
-  batch.seat_joined();
-  return batch;
-}
-
-} // namespace
 
 TEST_CASE("V-M14 sequences get rows when they are seated, and are in each iteration from then on") {
   decode_batch batch;

@@ -94,6 +94,26 @@ TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
   CHECK(plan->streams == wanted);
 }
 
+TEST_CASE(
+    "S-M03 batches of prefill seats are behind the others, and run on replicas without them") {
+  epoch_shape both{2, 3, {}, {}, 1, 2, 0};
+  both.prompt_batches = 1;
+  const auto plan = plan_epoch(both, everybody, {}, true);
+  REQUIRE(plan);
+  const std::vector<stream_place> wanted{{stream_id{0}, 0}, {stream_id{1}, 1}, {stream_id{2}, 2}};
+  CHECK(plan->streams == wanted);
+  CHECK(batches_of(plan->streams) == 3);
+  const auto without_it = plan_epoch(both, without(everybody, {{prefill, 0}}), shards, false);
+  REQUIRE(without_it);
+  CHECK(without_it->streams.back() == stream_place{stream_id{2}, 0});
+  both.rotates = true;
+  both.batches = 3;
+  const auto rotates = plan_epoch(both, everybody, {}, true);
+  REQUIRE(rotates);
+  CHECK(places_of(rotates->streams, stream_id{2}).size() == 2);
+  CHECK(places_of(rotates->streams, stream_id{3}) == std::vector<uint32_t>{2});
+}
+
 TEST_CASE("suffixes run on decoding replicas, whoever else there is") {
   epoch_shape cached{2, 3, {}, {}, 1, 2, 1};
   cached.mixed_streams = 2;

@@ -122,6 +122,32 @@ TEST_CASE("S-M02 S-M12 the composer of the live service bounds launches with pro
   CHECK(r.tokens == 402);
 }
 
+TEST_CASE(
+    "S-M12 a prompt comes sooner where sequences stand back, and each does so at most N times") {
+  auto trace = equal(4, 100, 400);
+  trace[3] = {0.205, 1000, 2, {}};
+  served_options o;
+  o.load = load_kind::arrivals;
+  o.mixed = true;
+  o.bounds = {std::chrono::milliseconds{60}, std::chrono::milliseconds{30}};
+  double ttft = 1e9;
+  for (const uint32_t n : {0u, 2u, 8u}) {
+    CAPTURE(n);
+    o.stand_backs = n;
+    uint32_t without = 0; // launches of prompts while sequences decode
+    o.on_iteration = [&](const iteration_span& x) {
+      if (x.batch == 1 && x.start_s > 0.205) ++without;
+    };
+    const auto r = simulate_served(constant(), trace, o);
+    CHECK(r.requests == 4);
+    CHECK(r.tokens == 3 * 400 + 2);
+    CHECK(r.ttft.max() < ttft); // that of the long prompt
+    ttft = r.ttft.max();
+    if (n == 0) continue;
+    CHECK(r.tbt.max() <= doctest::Approx(0.060 * n + 0.1));
+  }
+}
+
 TEST_CASE("S-M02 V-M14 with mixed launches scarce slots cost no tokens, and the same runs again") {
   const auto trace = uniform_trace(200, 300, 170, 54);
   auto scarce = constant();

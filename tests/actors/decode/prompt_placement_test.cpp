@@ -1,0 +1,207 @@
+// Where prompts are computed and sequences decode, by the work of each machine (Splitwise IV-A).
+#include "tests/actors/decode/scheduler_world.hpp"
+
+namespace lamella::actors::test {
+namespace {
+
+using world = scheduler_world;
+
+global_scheduler_config small() { return small_scheduler(); }
+
+} // namespace
+
+TEST_CASE("S-M04 S-M05 S-M06 a prompt goes to the prefill worker with the fewest pending tokens") {
+  auto c = small();
+  c.seats_per_batch = 8;
+  c.slots = 1000;
+  c.spare_slots = 50;
+  c.limits = {16, 10'000};
+  world w{c};
+  const auto worker_of = [&](uint64_t request, uint32_t tokens) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value.prefill_worker;
+  };
+  const auto first = worker_of(1, 100);
+  const auto other = 1 - first;
+  for (uint64_t i = 2; i <= 5; ++i) CHECK(worker_of(i, 20) == other); // 80 tokens beside 100
+  CHECK(worker_of(6, 30) == other);                                   // 110
+  CHECK(worker_of(7, 10) == first);                                   // 110 and 110
+  // What has begun counts as the worker tells it.
+  w.tell(prefill_begun{seq(1)});
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + first}, 400});
+  CHECK(worker_of(8, 200) == other); // 410 and 310
+  CHECK(worker_of(9, 150) == other); // 410 and 460
+  CHECK(worker_of(10, 1) == first);
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + first}, 0});
+  CHECK(worker_of(11, 1) == first);
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + 7}, 1}); // of nobody
+}
+
+TEST_CASE("S-M02 where launches are mixed, a prompt's worker is its batch") {
+  auto c = small();
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches;
+  SUBCASE("without prefill workers") {
+    c.prefill_workers = 0;
+    world w{c};
+    for (uint64_t i = 1; i <= 4; ++i) {
+      const auto came = w.offer(i);
+      REQUIRE(came->came);
+      CHECK(came->value.prefill_worker == static_cast<uint32_t>(came->value.batch));
+    }
+  }
+  SUBCASE("those of prefill workers that are full overflow onto batches") {
+    c.prefill_workers = 1;
+    c.overflow_tokens = 15;
+    world w{c};
+    const auto first = w.offer(1), second = w.offer(2);
+    CHECK(first->value.prefill_worker == 0);
+    const auto lane = second->value.prefill_worker;
+    REQUIRE(lane >= 1);
+    w.tell(prefill_begun{seq(1)});
+    w.tell(prefill_load{stream_id{scheduler::prefill_streams}, 0});
+    w.tell(prefill_load{stream_id{lane - 1}, 500}); // lanes are told by the stream of their batch
+    CHECK(w.offer(3)->value.prefill_worker == 0);
+    CHECK(w.offer(4)->value.prefill_worker == 3 - lane);
+  }
+}
+
+TEST_CASE("S-M07 S-M08 prompts overflow onto replicas that decode, until theirs are computed") {
+  auto c = small();
+  c.seats_per_batch = 8;
+  c.slots = 10'000;
+  c.limits = {16, 100'000};
+  c.prefill_workers = 1;
+  c.mixed_workers = 2; // numbers 1 and 2
+  c.overflow_tokens = 1000;
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  c.metrics->set_mixed_replicas(7); // of the pipeline before
+  world w{c};
+  const auto worker_of = [&](uint64_t request, uint32_t tokens) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value.prefill_worker;
+  };
+  const auto has = [&](const char* line) {
+    return c.metrics->scrape().body.find(line) != std::string::npos;
+  };
+  CHECK(worker_of(1, 900) == 0);
+  CHECK(has("lamella_mixed_replicas 0"));
+  const auto first = worker_of(2, 600);
+  CHECK(first > 0);
+  CHECK(worker_of(3, 400) == first); // it is mixed, and has room
+  CHECK(worker_of(4, 50) == 0);
+  CHECK(worker_of(5, 100) == 3 - first);
+  CHECK(has("lamella_mixed_replicas 2"));
+  CHECK(has("lamella_prompts_overflowed_total 3"));
+  // Its prompts are computed: it only decodes.
+  w.tell(prefill_begun{seq(5)});
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + 3 - first}, 100});
+  CHECK(has("lamella_mixed_replicas 2"));
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + 3 - first}, 0});
+  CHECK(has("lamella_mixed_replicas 1"));
+  w.tell(retire{seq(2)}); // clients that left before their turn
+  w.tell(retire{seq(3)});
+  CHECK(has("lamella_mixed_replicas 0"));
+}
+
+TEST_CASE("S-M09 S-M07 a replica that is mixed for long computes prompts, until tokens need it") {
+  auto c = small();
+  c.seats_per_batch = 6;
+  c.slots = 10'000;
+  c.limits = {64, 1'000'000};
+  c.prefill_workers = 1;
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches; // workers 1 and 2 are batches 0 and 1
+  c.overflow_tokens = 1000;
+  c.repurpose_s = 30;
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  world w{c};
+  const auto mixed = [&](int count) {
+    const auto line = "lamella_mixed_replicas " + std::to_string(count) + "\n";
+    return c.metrics->scrape().body.find(line) != std::string::npos;
+  };
+  const auto place = [&](uint64_t request, uint32_t tokens) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value;
+  };
+  CHECK(place(1, 900).prefill_worker == 0);
+  const auto replica = place(2, 600).prefill_worker - 1; // it overflows
+  CHECK(mixed(1));
+  w.sched.advance_time(std::chrono::seconds{31});
+  // The other one decodes from now on, whoever comes, and prompts go there without overflow.
+  for (uint64_t i = 3; i <= 5; ++i) CHECK(static_cast<uint32_t>(place(i, 10).batch) == 1 - replica);
+  CHECK(mixed(0));
+  w.tell(prefill_begun{seq(2)});
+  w.tell(prefill_load{stream_id{replica}, 0});
+  CHECK(place(6, 800).prefill_worker == replica + 1); // the shortest queue of those for prompts
+  // One seat is left where the others decode, then tokens come to the replica for prompts.
+  uint64_t next = 7;
+  auto batch = 1 - replica;
+  for (; batch != replica && next < 12; ++next)
+    batch = static_cast<uint32_t>(place(next, 10).batch);
+  CHECK(batch == replica);
+  CHECK(mixed(1));
+}
+
+TEST_CASE(
+    "S-M03 S-M07 S-M08 a prefill seat computes prompts, and decodes while all others are full") {
+  auto c = small();
+  c.slots = 10'000;
+  c.limits = {64, 1'000'000};
+  c.prefill_workers = 0;
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches;
+  c.prompt_batches = 1; // batch 1
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  const auto mixed = [&](int count) {
+    const auto line = "lamella_mixed_replicas " + std::to_string(count) + "\n";
+    return c.metrics->scrape().body.find(line) != std::string::npos;
+  };
+  world w{c};
+  const auto place = [&](uint64_t request, uint32_t tokens = 10) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value;
+  };
+  for (const uint64_t request : {1, 2}) {
+    const auto got = place(request);
+    CHECK(got.batch == stream_id{0});
+    CHECK(got.prefill_worker == 1);
+  }
+  CHECK(mixed(0));
+  const auto third = place(3); // the other batch has no seat
+  CHECK(third.batch == stream_id{1});
+  CHECK(third.prefill_worker == 1);
+  CHECK(mixed(1));
+  w.tell(retire{seq(1)});
+  CHECK(place(4).batch == stream_id{0});
+  CHECK(place(5).batch == stream_id{1});
+  w.tell(retire{seq(3)});
+  CHECK(mixed(1));
+  w.tell(retire{seq(5)});
+  CHECK(mixed(0)); // nothing decodes there any more
+}
+
+TEST_CASE("S-M07 prompts of a prefill seat that decodes as well overflow onto replicas") {
+  auto c = small();
+  c.seats_per_batch = 8;
+  c.slots = 10'000;
+  c.limits = {64, 1'000'000};
+  c.prefill_workers = 0;
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches;
+  c.prompt_batches = 1;
+  c.overflow_tokens = 1000;
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  world w{c};
+  CHECK(w.offer(1, 900)->value.prefill_worker == 1);
+  CHECK(w.offer(2, 600)->value.prefill_worker == 0);
+  const auto body = c.metrics->scrape().body;
+  CHECK(body.find("lamella_prompts_overflowed_total 1\n") != std::string::npos);
+  CHECK(body.find("lamella_mixed_replicas 1\n") != std::string::npos);
+}
+
+} // namespace lamella::actors::test
