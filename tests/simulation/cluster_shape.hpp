@@ -74,6 +74,7 @@ inline config::settings settings_of(const cluster_shape& shape) {
   if (shape.chosen_for > 0) o.batching.pipeline = config::pipeline::automatic;
   if (shape.mixes) o.batching.launches = config::launches::mixed;
   o.batching.stand_backs = shape.stand_backs;
+  if (shape.stand_backs > 0) o.batching.tbt_target = 1ms; // tokens take all of it
   o.batching.prefill_chunk_tokens = shape.chunk_tokens;
   o.numerics.wire = config::number_type::f32;
   o.kv.dtype = config::number_type::f32;
