@@ -78,6 +78,7 @@ TEST_CASE("A reader that waits in vain gets an empty page, and one that leaves i
   CHECK(size_at(s.admin("GET", from_now("&wait=1")).json, "events") == 0);
   bool has_left = false;
   while (!has_left) { // or an event of the service itself came first
+    REQUIRE(eventually([] { return actors::events().waiting() == 0; })); // none of before
     net::http_client client{s.admin_url()};
     const auto path = from_now("&wait=60");
     auto left = std::async(std::launch::async, [&] {
