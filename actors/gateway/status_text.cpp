@@ -49,6 +49,7 @@ void write_worker(json_writer& out, const worker_info& w) {
       .member("device", w.device)
       .member("slow", w.slow)
       .member("part", w.part)
+      .member("cell", w.cell)
       .member("trouble", w.trouble);
   out.key("busy");
   w.busy < 0 ? out.null() : out.value(std::round(w.busy * 1e3) / 1e3);

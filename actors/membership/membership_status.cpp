@@ -44,6 +44,20 @@ void add_prefill_on_replicas(const membership_state& st, std::vector<worker_info
   }
 }
 
+/// What it does in the open epoch.
+void note_part(const membership_state& st, const scheduler::seat& where, worker_info& x) {
+  const auto& plan = st.newest.plan;
+  x.part = scheduler::part_of(plan, where);
+  const auto found = std::ranges::find(plan.shards, where);
+  if (where.role != scheduler::worker_role::attention || found == plan.shards.end()) return;
+  const auto number = static_cast<size_t>(found - plan.shards.begin());
+  const auto shards = plan.shards.size() - plan.parity.size();
+  const auto cell = number < shards
+                        ? st.newest.design.pool.layout.cell_of(static_cast<uint32_t>(number))
+                        : plan.parity[number - shards];
+  if (cell < st.config.cells.size()) x.cell = st.config.cells[cell];
+}
+
 system_status status_of(membership_ptr self) {
   auto& st = self->state;
   if (st.config.metrics) {
@@ -60,7 +74,7 @@ system_status status_of(membership_ptr self) {
   answer.times = st.measured.rows();
   for (const auto& [where, m] : st.members) {
     answer.workers.push_back(m.info);
-    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.newest.plan, where);
+    if (st.open && m.handle) note_part(st, where, answer.workers.back());
   }
   add_prefill_on_replicas(st, answer.workers);
   for (const auto& x : st.config.seats.free_seats()) {

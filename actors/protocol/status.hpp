@@ -38,6 +38,7 @@ struct worker_info {
   work_done work{};
   bool here = false; ///< an actor of the service's own process, which no other worker replaces
   double busy = -1;  ///< share of the last seconds in which its device computed; below 0: not known
+  std::string cell{}; ///< the named attention cell of its part, of a holder of parity too; or empty
 };
 
 /// A named attention cell.

@@ -17,8 +17,9 @@ std::string state_of(const json_value& worker) {
 
 /// "shard 2"; "-" where it has none.
 std::string part_of(const json_value& worker) {
-  const auto part = text_or(worker.find("part"), "");
-  return part.empty() ? "-" : part;
+  const auto part = text_or(worker.find("part"), ""), cell = text_or(worker.find("cell"), "");
+  if (part.empty()) return "-";
+  return cell.empty() ? part : part + " of " + cell;
 }
 
 /// "43 %" of the last seconds; "-" where it is not known.

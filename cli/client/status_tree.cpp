@@ -89,6 +89,7 @@ branch seat_of(const json_value& x, size_t width) {
                           text_or(x.find("state"), "missing"), incarnation,
                           counted(std::max<int64_t>(incarnation - 1, 0), "restart"));
   if (const auto part = text_or(x.find("part"), ""); !part.empty()) text += ", " + part;
+  if (const auto cell = text_or(x.find("cell"), ""); !cell.empty()) text += " of " + cell;
   if (x.find("pid") != nullptr)
     text += fmt::format(", pid {} on {}", count_at(x, {"pid"}), text_or(x.find("host"), "-"));
   if (const auto device = text_or(x.find("device"), ""); !device.empty())

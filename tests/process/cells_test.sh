@@ -79,7 +79,10 @@ stop "cells"
 serve guarded.log --config cells.yaml --set pools.attention.cells.near.parity=true --set pools.attention.cells.far.spares=1 \
   "${tiny[@]}"
 with_parity() { status | json 'sum(w["part"] == "parity" for w in x["workers"])'; }
+# of_cells: the cells of workers with a part, one word each.
+of_cells() { status | json '" ".join(sorted(w["cell"] for w in x["workers"] if w["part"] != "spare" and w["role"] == "attention"))'; }
 expect "L-M26 a cell has one more worker, with its parity" 1 "$(with_parity)"
+expect "workers say of which cell they are" "far far far near near near near" "$(of_cells)"
 killed "L-M26 a shard of a cell with parity is killed" single.txt "$requests" "$(part 'shard 4')"
 expect "L-M26 its KV is reconstructed" 0 "$computed"
 killed "L-M26 a shard of a cell without parity is killed" single.txt "$requests" "$(part 'shard 1')"

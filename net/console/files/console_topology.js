@@ -206,8 +206,10 @@ function make_link() {
 
 /// The part of a worker in words.
 function part_words(worker) {
-  if (worker.part === 'parity') return 'parity ⊕';
-  return worker.part || (worker.role === 'prefill' ? 'prompts' : 'no part');
+  const cell = worker.cell ? ` of ${worker.cell}` : '';
+  if (worker.part === 'parity') return `parity${cell} ⊕`;
+  if (worker.part) return worker.part + cell;
+  return worker.role === 'prefill' ? 'prompts' : 'no part';
 }
 
 /// The drawing, in a place; `choose` hears which worker was clicked.

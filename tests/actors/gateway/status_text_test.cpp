@@ -46,7 +46,7 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
       status_json(x, 3)
       == R"({"version":1,"epochs":{"attention/main":7},"workers":[{"name":"left","role":"model",)"
          R"("seat":"model/0","incarnation":3,"pid":4711,"host":"there","state":"live",)"
-         R"("device":"host","slow":true,"part":"replica 0","trouble":"","busy":null,"peers":[{"seat":"attention/0",)"
+         R"("device":"host","slow":true,"part":"replica 0","cell":"","trouble":"","busy":null,"peers":[{"seat":"attention/0",)"
          R"("transport":"shm","rtt_us":12.5,"bytes":1000000007},{"seat":"attention/1",)"
          R"("transport":"","rtt_us":0.0,"bytes":0}]}],"missing":[{"role":"attention",)"
          R"("seat":"attention/1","incarnation":2,"state":"failing",)"

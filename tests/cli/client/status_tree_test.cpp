@@ -44,14 +44,14 @@ TEST_CASE("L-M26 The tree says which seat holds the parity, and of how many slot
       {"role": "attention", "seat": "attention/1", "incarnation": 1, "state": "live",
        "part": "shard 0"},
       {"role": "attention", "seat": "attention/2", "incarnation": 2, "state": "live",
-       "part": "parity"}],
+       "part": "parity", "cell": "near"}],
     "pools": [{"name": "main", "members": 1, "partition": "heads",
                "slots": {"free": 70, "used": 30, "parity": 20}}]})");
   const auto tree = status_tree(status);
   CHECK(tree.find(R"(pool attention/main by heads, 30 slots used, 0 cached, 70 free, 20 with parity
       ├─ attention/0  live     incarnation 1, 0 restarts, spare
       ├─ attention/1  live     incarnation 1, 0 restarts, shard 0
-      └─ attention/2  live     incarnation 2, 1 restart, parity
+      └─ attention/2  live     incarnation 2, 1 restart, parity of near
 )") != std::string::npos);
 }
 
