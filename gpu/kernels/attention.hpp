@@ -6,7 +6,7 @@
 /// chunk.
 #pragma once
 
-#include "gpu/kernels/attention_parts.hpp"
+#include "gpu/kernels/attention_rows.hpp"
 
 #include <new>
 
@@ -14,7 +14,6 @@ namespace lamella::gpu {
 namespace {
 
 constexpr uint32_t chunks_per_item = 4;
-constexpr uint32_t rows_at_once = 16; // their queries stay in the first level of the cache
 
 /// Some consecutive chunks of a span of one row.
 struct context_item {
@@ -172,126 +171,6 @@ void append_kv(const attention_args& args, kernel_context context) {
                    args.kv.type, row, shape.dim, own);
     }
   });
-}
-
-/// A block of rows of one span, for one head.
-struct row_item {
-  const attention_span* span;
-  uint32_t first_row, rows; ///< within the span
-  uint32_t head;
-};
-
-/// Queries of consecutive rows over one tile: those of later rows see all of it, one row may see a
-/// part, earlier rows nothing.
-template <int vectors>
-void attend_rows_tile(const attention_shape& shape, const row_item& item, const query_block& block,
-                      const tile_source& source, uint32_t position, uint32_t available) {
-  for (uint32_t i = 0; i < item.rows; ++i) {
-    auto own = item.span->first_position + item.first_row + i;
-    if (own <= position) continue;
-    auto first = size_t{i} * shape.group;
-    if (own - position >= available) {
-      auto last = size_t{item.rows} * shape.group;
-      return attend_tile_all<half_type::f32, vectors>(block, first, last, source, available, {});
-    }
-    attend_tile_all<half_type::f32, vectors>(block, first, first + shape.group, source,
-                                             own - position, {});
-  }
-}
-
-/// Memory of an item.
-struct rows_room {
-  float *q, *merged; ///< of all its queries
-  float* partial;    ///< states of those at once, in one chunk
-  float* chunk;      ///< widened tiles
-
-  rows_room(const attention_shape& shape, size_t rows, float* room)
-      : q{room}, merged{q + rows * shape.group * shape.padded_dim},
-        partial{merged + rows * shape.group * shape.state_stride},
-        chunk{partial + rows_at_once * shape.group * shape.state_stride} {}
-
-  static size_t floats(const attention_shape& shape, size_t rows) {
-    return rows * shape.group * (shape.padded_dim + shape.state_stride)
-           + rows_at_once * shape.group * shape.state_stride
-           + chunk_positions / tile_positions * widened_tile::floats(shape);
-  }
-};
-
-/// Positions [chunk, chunk_end), which lie widened at `tiles`, for a few rows: their states are
-/// merged into those of earlier chunks.
-template <int vectors>
-void attend_rows_chunk(const attention_shape& shape, const row_item& item, const query_block& block,
-                       float* merged, float* tiles, uint32_t chunk, uint32_t chunk_end) {
-  auto queries = item.rows * shape.group;
-  auto first_position = item.span->first_position + item.first_row;
-  auto end = first_position + item.rows - 1; // the last row's own position is not an earlier one
-  for (uint32_t i = 0; i < queries; ++i)
-    clear_state(block.states + i * shape.state_stride, shape.padded_dim);
-  widened_tile tile{tiles, {}};
-  for (auto at = chunk; at < chunk_end && at < end; at += tile_positions) {
-    auto n = chunk_end - at < tile_positions ? chunk_end - at : tile_positions;
-    attend_rows_tile<vectors>(shape, item, block, tile.filled(shape, n), at, n);
-    tile.data += widened_tile::floats(shape);
-  }
-  for (uint32_t i = 0; i < queries; ++i) {
-    if (first_position + i / shape.group <= chunk) continue; // nothing seen in this chunk
-    auto* from = block.states + i * shape.state_stride;
-    auto* into = merged + i * shape.state_stride;
-    if (chunk == 0)
-      __builtin_memcpy(into, from, shape.state_stride * 4);
-    else
-      merge_state(into, from, shape.padded_dim);
-  }
-}
-
-template <int vectors>
-void attend_rows(const attention_args& args, const attention_shape& shape, const row_item& item,
-                 float* floats) {
-  auto queries = item.rows * shape.group;
-  auto end = item.span->first_position + item.first_row + item.rows - 1;
-  const rows_room room{shape, item.rows, floats};
-  load_queries(args, shape, item.head, item.span->first_row + item.first_row, queries, room.q);
-  for (uint32_t i = 0; i < queries; ++i)
-    clear_state(room.merged + i * shape.state_stride, shape.padded_dim);
-
-  slot_cursor slots{args, *item.span};
-  for (uint32_t chunk = 0; chunk < end; chunk += chunk_positions) {
-    auto chunk_end = end - chunk < chunk_positions ? end : chunk + chunk_positions;
-    widened_tile tile{room.chunk, {}};
-    for (auto at = chunk; at < chunk_end; at += tile_positions) {
-      auto n = chunk_end - at < tile_positions ? chunk_end - at : tile_positions;
-      std::byte* rows[tile_positions];
-      slots.take(n, rows);
-      tile.fill(args, shape, rows, n, item.head);
-      tile.data += widened_tile::floats(shape);
-    }
-    for (uint32_t row = 0; row < item.rows; row += rows_at_once) {
-      auto some = item;
-      some.first_row += row;
-      some.rows = item.rows - row < rows_at_once ? item.rows - row : rows_at_once;
-      auto first = size_t{row} * shape.group;
-      query_block block{room.q + first * shape.padded_dim, room.partial, shape.padded_dim,
-                        shape.state_stride, shape.padded_dim};
-      attend_rows_chunk<vectors>(shape, some, block, room.merged + first * shape.state_stride,
-                                 room.chunk, chunk, chunk_end);
-    }
-  }
-  for (uint32_t i = 0; i < queries; ++i)
-    keep_state(shape, room.merged + i * shape.state_stride,
-               kept_state(args, shape, item.span->first_row + item.first_row + i / shape.group,
-                          item.head, i % shape.group));
-}
-
-/// Rows of an item: many, which read and widen K and V once, but so few that each thread has some
-/// items and their queries stay in the second level of the cache.
-uint32_t rows_of_item(const attention_args& args, const attention_shape& shape, unsigned threads) {
-  size_t rows = 0;
-  for (const auto& span : args.spans)
-    if (span.rows > 1) rows += span.rows;
-  const size_t even = rows * shape.heads / (size_t{threads} * 4), fitting = 192 / shape.group;
-  const auto most = even < fitting ? even : fitting;
-  const auto blocks = static_cast<uint32_t>(most / rows_at_once);
-  return rows_at_once * (blocks < 1 ? 1 : blocks > 4 ? 4 : blocks);
 }
 
 /// Merges the own position of one row and head, a part of its own with weight 1, and rounds to the

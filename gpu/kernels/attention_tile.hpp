@@ -120,12 +120,23 @@ template <half_type type, int vectors, int queries>
   });
 }
 
+/// What queries take of the values of a tile.
+struct tile_weights {
+  const float* weights;
+  size_t query_stride, position_stride; ///< floats
+  const float* factors;                 ///< of the sums before
+
+  [[gnu::always_inline]] float of(size_t query, size_t position) const {
+    return weights[query * query_stride + position * position_stride];
+  }
+};
+
 /// Adds weighted values of `count` positions to the sums of `queries` queries, which are scaled by
-/// `factor` before.
+/// their factors before.
 template <half_type type, int vectors, int queries>
-[[gnu::always_inline]] inline void
-add_values(const query_block& block, size_t first, const tile_source& source, uint32_t count,
-           const float (&weights)[queries][tile_positions], const float (&factor)[queries]) {
+[[gnu::always_inline]] inline void add_values(const query_block& block, size_t first,
+                                              const tile_source& source, uint32_t count,
+                                              const tile_weights& weights) {
   constexpr size_t step = 16 * bytes_of(type);
   constexpr int wide = lanes::value_vectors;
   const uint32_t n = vectors != 0 ? vectors : block.padded_dim / 16;
@@ -136,7 +147,7 @@ add_values(const query_block& block, size_t first, const tile_source& source, ui
     unroll<queries>(LAMELLA_UNROLLED(g) {
       sums[g] = block.states + (first + g) * block.state_stride + j * 16;
       unroll<w>(LAMELLA_UNROLLED(c) {
-        total[g][c] = lanes::mul(lanes::load(sums[g] + c * 16), lanes::set(factor[g]));
+        total[g][c] = lanes::mul(lanes::load(sums[g] + c * 16), lanes::set(weights.factors[g]));
       });
     });
     for (uint32_t i = 0; i < count; ++i) {
@@ -146,7 +157,7 @@ add_values(const query_block& block, size_t first, const tile_source& source, ui
         v[c] = load_cached<type>(head + (j + c) * step, head, source.scale_at);
       });
       unroll<queries>(LAMELLA_UNROLLED(g) {
-        auto x = lanes::set(weights[g][i]);
+        auto x = lanes::set(weights.of(g, i));
         unroll<w>(LAMELLA_UNROLLED(c) { total[g][c] = lanes::fma(x, v[c], total[g][c]); });
       });
     }
@@ -181,7 +192,8 @@ void attend_tile(const query_block& block, size_t first, const tile_source& sour
     lanes::store(weights[g], e);
     *state.weight = *state.weight * factor[g] + lanes::sum(e);
   });
-  add_values<type, vectors, queries>(block, first, source, count, weights, factor);
+  add_values<type, vectors, queries>(block, first, source, count,
+                                     {weights[0], tile_positions, 1, factor});
 }
 
 /// One tile for queries [first, last).

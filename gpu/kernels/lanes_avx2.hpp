@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace lamella::gpu {
 namespace {
@@ -110,6 +111,8 @@ struct lanes {
         _mm256_add_ps(_mm256_permute2f128_ps(p0, p1, 0x20), _mm256_permute2f128_ps(p0, p1, 0x31)),
         _mm256_add_ps(_mm256_permute2f128_ps(p2, p3, 0x20), _mm256_permute2f128_ps(p2, p3, 0x31))};
   }
+  using order_of_sums = std::integer_sequence<int, 4, 1, 2, 8>;
+  using order_of_sum = std::integer_sequence<int, 1, 2, 4, 8>;
 
   static vec load_low_u4(const void* p) { return widen_u4(load_16(p)); }
   static vec load_high_u4(const void* p) { return widen_u4(_mm_srli_epi16(load_16(p), 4)); }

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace lamella::gpu {
 namespace {
@@ -106,6 +107,10 @@ struct lanes {
     auto b = add(_mm512_shuffle_f32x4(p2, p3, 0x88), _mm512_shuffle_f32x4(p2, p3, 0xdd));
     return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
   }
+  /// How `sums` and `sum` add the lanes of a vector: the two halves of the first step are so many
+  /// lanes apart, and so on (sum_in_order).
+  using order_of_sums = std::integer_sequence<int, 8, 4, 1, 2>;
+  using order_of_sum = std::integer_sequence<int, 1, 2, 4, 8>;
 
   /// Sixteen numbers of 4 bits, from the low or the high nibbles of sixteen bytes.
   static vec load_low_u4(const void* p) { return widen_u4(load_16(p)); }

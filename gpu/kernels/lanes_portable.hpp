@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace lamella::gpu {
 namespace {
@@ -123,6 +124,8 @@ struct lanes {
     return partial{sum(a), sum(b), sum(c), sum(d)};
   }
   static vec sums(partial p0, partial p1, partial p2, partial p3) { return {{p0, p1, p2, p3}}; }
+  using order_of_sums = std::integer_sequence<int, 1, 2, 8, 4>;
+  using order_of_sum = std::integer_sequence<int, 1, 2, 8, 4>;
 
   static vec load_low_u4(const void* p) { return load_u4<0>(p); }
   static vec load_high_u4(const void* p) { return load_u4<4>(p); }
