@@ -74,7 +74,9 @@ TEST_CASE("templates tell how their models write calls") {
   CHECK(bare.arguments_key == "parameters");
   CHECK(bare.mark().empty());
   CHECK_FALSE(bare.many);
-  CHECK(list.mark() == "[TOOL_CALLS][");
+  CHECK(list.mark() == "[TOOL_CALLS]");
+  CHECK(list.behind_mark() == "[");
+  CHECK(tags.mark() == "<tool_call>");
   CHECK(list.mark_tokens() == std::vector<std::string>{"[TOOL_CALLS]"});
   CHECK(tags.mark_tokens()
         == std::vector<std::string>{"<tool_call>", "</tool_call>", "<tool_response>"});
@@ -83,7 +85,8 @@ TEST_CASE("templates tell how their models write calls") {
 TEST_CASE("calls are found in answers, however they are cut") {
   check(tags, "no calls here", "no calls here", {});
   check(tags, "", "", {});
-  check(tags, "a < b, <tool> and <tool_call> without", "a < b, <tool> and <tool_call> without", {});
+  check(tags, "a < b, <tool> and <tool_calls> without", "a < b, <tool> and <tool_calls> without",
+        {});
   check(tags, "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": \"a\"}}\n</tool_call>", "",
         {{"find", "{\"q\": \"a\"}"}});
   check(
