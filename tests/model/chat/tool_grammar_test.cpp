@@ -142,6 +142,8 @@ TEST_CASE_FIXTURE(tools, "a model that has written the first mark of its form wr
   for (const auto& x :
        {row{R"([TOOL_CALLS] [{"name": "f", "arguments": {}}])", "[TOOL_CALLS]", "["},
         row{R"(<|tool_call|>[{"name": "f", "arguments": {}}])", "<|tool_call|>", "["},
+        row{"<tool_calls>[\n{\"name\": \"f\", \"arguments\": {}}\n]</tool_calls>", "<tool_calls>",
+            "[\n"},
         row{"<tool_call>\n<function=f>\n<parameter=q>\n1\n</parameter>\n</function>\n</tool_call>",
             "<tool_call>", "\n<function="},
         row{"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>"

@@ -98,6 +98,11 @@ TEST_CASE("calls are found in answers, however they are cut") {
         "Well: [TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"x\":1}}, {\"name\": \"g\", "
         "\"arguments\": {}}]",
         "Well:", {{"f", "{\"x\":1}"}, {"g", "{}"}});
+  check(model::tool_dialect_of( // Jamba
+            "<tool_calls>[\n{\"name\": \"f\", \"arguments\": {}}\n]</tool_calls>", "f"),
+        "<tool_calls>[\n{\"name\": \"f\", \"arguments\": {\"x\":1}}, {\"name\": \"g\", "
+        "\"arguments\": {}}\n]</tool_calls>",
+        "", {{"f", "{\"x\":1}"}, {"g", "{}"}});
   check(bare, "{\"name\": \"f\", \"parameters\": {\"x\": \"{\"}}", "", {{"f", "{\"x\": \"{\"}"}});
   check(bare, "\n I think {not}", "\n I think {not}", {});
 }
