@@ -1,6 +1,7 @@
 #include "model/chat/tool_dialect.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -174,6 +175,16 @@ bool is_written(std::string_view written, const tool_dialect& form, const std::s
 }
 
 } // namespace
+
+std::string tool_dialect::mark() const {
+  const auto all = begin + open;
+  if (!all.starts_with('<') && !all.starts_with('[')) return all;
+  const auto last = all.find(all[0] == '<' ? '>' : ']');
+  if (last == all.npos || last + 1 == all.size()) return all;
+  // gpt-oss's first mark begins other messages too: the channel behind it tells.
+  const bool goes_on = std::isalpha(static_cast<unsigned char>(all[last + 1])) != 0;
+  return goes_on ? all : all.substr(0, last + 1);
+}
 
 std::vector<std::string> tool_dialect::mark_tokens() const {
   std::vector<std::string> tokens;

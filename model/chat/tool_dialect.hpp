@@ -51,9 +51,12 @@ struct tool_dialect {
     return std::string{tool} + "\n" + std::string{parameter};
   }
 
-  /// What tells a call from text; empty: a call is all of an answer, and text does not begin with
-  /// {.
-  std::string mark() const { return begin + open; }
+  /// What tells a call from text: what calls begin with, up to the end of the first mark in it, so
+  /// that a model that has written that mark writes a call. Empty: a call is all of an answer, and
+  /// text does not begin with {.
+  std::string mark() const;
+  /// From there up to behind the first `open`.
+  std::string behind_mark() const { return (begin + open).substr(mark().size()); }
   /// Up to the name, and from behind it up to the arguments.
   std::string before_name() const { return open + lead; }
   std::string before_arguments() const {

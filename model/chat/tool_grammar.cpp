@@ -54,8 +54,13 @@ public:
       : grammar_{g}, json_{g}, tools_{tools}, dialect_{dialect},
         many_{how_many == tool_calls::many && dialect.many}, not_text_{std::move(not_text)} {}
 
-  /// Behind `begin` and the first `open`.
+  /// Behind what tells calls from text.
   node_id behind_mark(node_id next) {
+    return grammar_.text(dialect_.behind_mark(), behind_open(next));
+  }
+
+  /// Behind `begin` and the first `open`.
+  node_id behind_open(node_id next) {
     const auto end = grammar_.text(dialect_.end, next);
     if (!many_) return call(end);
     const auto behind_call = grammar_.choice();
@@ -175,6 +180,10 @@ private:
     if (is_list && (marks.quote.empty() || !is_text(schema)))
       return listed_value(tool, schema, pointer, next);
     const auto& behind = is_list ? marks.quote : marks.behind_value;
+    // The text ends at the mark, and what else is behind it follows.
+    const auto end =
+        behind.find('>') == behind.npos ? behind : behind.substr(0, behind.rfind('>') + 1);
+    const auto after = grammar_.text(behind.substr(end.size()), next);
     if (!is_text(schema)) return json(tool, schema, pointer, grammar_.text(behind, next));
     const auto* more = more_than_text(schema);
     if (more != nullptr && tool.strict)
@@ -185,10 +194,10 @@ private:
     std::vector<std::string> texts;
     for (size_t i = 0; list != nullptr && i < list->size(); ++i)
       if (const auto* text = (*list)[i].get_if<std::string>();
-          text != nullptr && text->find(behind) == text->npos)
+          text != nullptr && text->find(end) == text->npos)
         texts.push_back(*text);
-    const auto text = texts.empty() ? text_up_to(grammar_, behind, next, {})
-                                    : grammar_.texts(std::move(texts), grammar_.text(behind, next));
+    const auto text = texts.empty() ? text_up_to(grammar_, end, after, {})
+                                    : grammar_.texts(std::move(texts), grammar_.text(end, after));
     return grammar_.text(marks.quote, text);
   }
 

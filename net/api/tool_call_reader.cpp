@@ -141,6 +141,7 @@ bool tool_call_reader::read_text(answer_piece& out, bool over) {
     }
     give_text(out, trimmed(std::string_view{held_}.substr(0, at)));
     held_.erase(0, held_.find(mark) + mark.size());
+    behind_mark_ = dialect_.behind_mark();
     if (!dialect_.also.empty()) {
       state_ = state::form;
       return true;
@@ -160,7 +161,7 @@ bool tool_call_reader::read_form() {
 }
 
 bool tool_call_reader::read_name(answer_piece& out) {
-  const auto lead = matched(held_, dialect_.lead);
+  const auto lead = matched(held_, behind_mark_ + dialect_.lead);
   if (lead == held_.npos) return false;
   const auto behind = std::string_view{held_}.substr(lead);
   auto length = std::min(behind.find_first_not_of(name_characters), behind.size());
@@ -173,6 +174,7 @@ bool tool_call_reader::read_name(answer_piece& out) {
           : matched(behind.substr(length), dialect_.before_arguments() + (marked ? "" : "{"));
   if (middle == held_.npos) return false;
   name_ = behind.substr(0, length);
+  behind_mark_.clear();
   out.calls.push_back({calls_++, name_, marked ? "{" : ""});
   held_.erase(0, lead + length + middle - (marked ? 0 : 1));
   state_ = marked ? state::parameter : state::arguments;

@@ -65,11 +65,12 @@ private:
   bool free_ = false;    ///< text that no call can follow any more
   bool is_text_ = false; ///< without a mark: the first character was none of a call
   uint32_t calls_ = 0;
-  std::string name_;      ///< of the call
-  bool in_text_ = false;  ///< the value is a text
-  bool is_begun_ = false; ///< the value of a list is
-  std::string word_;      ///< of letters, at the end of what was read of it
-  bool is_first_ = false; ///< there is no parameter yet
+  std::string behind_mark_; ///< what the first call has before its lead
+  std::string name_;        ///< of the call
+  bool in_text_ = false;    ///< the value is a text
+  bool is_begun_ = false;   ///< the value of a list is
+  std::string word_;        ///< of letters, at the end of what was read of it
+  bool is_first_ = false;   ///< there is no parameter yet
   // Within arguments:
   uint32_t depth_ = 0;
   bool in_string_ = false, escaped_ = false;

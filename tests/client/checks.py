@@ -7,12 +7,21 @@ import traceback
 
 def run(scope, module):
     """Calls the functions that `module` defines, in their order; exits with 1 if one fails."""
-    run_all([check for name, check in scope.items()
-             if not name.startswith("_") and callable(check) and getattr(check, "__module__", "") == module])
+    run_all(of(scope, module))
+
+
+def of(scope, module):
+    return [check for name, check in scope.items()
+            if not name.startswith("_") and callable(check) and getattr(check, "__module__", "") == module]
 
 
 def run_all(checks):
     """Calls these functions; exits with 1 if one fails."""
+    sys.exit(1 if failures(checks) else 0)
+
+
+def failures(checks):
+    """Calls these functions; answers how many failed."""
     failed = 0
     for check in checks:
         began = time.monotonic()
@@ -25,4 +34,4 @@ def run_all(checks):
             failed += 1
         else:
             print(f"ok   {title} ({time.monotonic() - began:.1f} s)", flush=True)
-    sys.exit(1 if failed else 0)
+    return failed

@@ -82,7 +82,7 @@ TEST_CASE("a template writes tools where tools, calls and results all come out o
   const std::string tagged = "<tool_call>\n{\"name\": \"{{ c.function.name }}\", \"arguments\": {{ "
                              "c.function.arguments|tojson }}}\n</tool_call>";
   CHECK(calls(with_tools(tagged)).template_writes);
-  CHECK(calls(with_tools("[TOOL_CALLS] [{{ c.function|tojson }}]")).mark() == "[TOOL_CALLS][");
+  CHECK(calls(with_tools("[TOOL_CALLS] [{{ c.function|tojson }}]")).mark() == "[TOOL_CALLS]");
   const auto bare = calls(with_tools("{\"name\": \"{{ c.function.name }}\", \"parameters\": {{ "
                                      "c.function.arguments|tojson }}}"));
   CHECK(bare.arguments_key == "parameters");
@@ -112,10 +112,10 @@ TEST_CASE("families write their tools, or have them explained") {
     }
   }
   const std::map<std::string, std::string> native{{"headers", "parameters"},
-                                                  {"instructions", "[TOOL_CALLS][arguments"},
-                                                  {"marks", "<tool_call>\narguments"},
-                                                  {"neighbours", "<tool_call>\narguments"},
-                                                  {"signatures", "<tool_call>\narguments"}};
+                                                  {"instructions", "[TOOL_CALLS]arguments"},
+                                                  {"marks", "<tool_call>arguments"},
+                                                  {"neighbours", "<tool_call>arguments"},
+                                                  {"signatures", "<tool_call>arguments"}};
   CHECK(found.size() == 11);
   for (const auto& [name, how] : found) {
     CAPTURE(name);

@@ -125,14 +125,40 @@ TEST_CASE_FIXTURE(tools, "a schema that takes no object is refused with the name
 
 TEST_CASE_FIXTURE(tools, "text is free up to the mark of a call") {
   auto states = may(tags);
-  for (const auto& text :
-       {std::string{}, std::string{"any text < at all, <tool_cal"}, std::string{"<<tool_call>x"},
-        std::string{"<tool_call><tool_call>"}, "<<tool_call>\n" + find.substr(12), now,
-        "Well.\n" + find + "\n" + now, std::string{"\xC3\xA9"}})
+  for (const auto& text : {std::string{}, std::string{"any text < at all, <tool_cal"},
+                           std::string{"<<tool_calls>x"}, "<<tool_call>\n" + find.substr(12), now,
+                           "Well.\n" + find + "\n" + now, std::string{"\xC3\xA9"}})
     CHECK_MESSAGE(takes(states, text), text);
-  for (const auto& text : {std::string{"<tool_call>\n"}, std::string{"a<tool_call>\nb"},
-                           find + "\nand text", find + find})
+  for (const auto& text :
+       {std::string{"<tool_call>\n"}, std::string{"a<tool_call>\nb"}, std::string{"<<tool_call>x"},
+        std::string{"<tool_call><tool_call>"}, find + "\nand text", find + find})
     CHECK_MESSAGE(!takes(states, text), text);
+}
+
+TEST_CASE_FIXTURE(tools, "a model that has written the first mark of its form writes a call") {
+  struct row {
+    const char *written, *mark, *behind;
+  };
+  for (const auto& x :
+       {row{R"([TOOL_CALLS] [{"name": "f", "arguments": {}}])", "[TOOL_CALLS]", "["},
+        row{R"(<|tool_call|>[{"name": "f", "arguments": {}}])", "<|tool_call|>", "["},
+        row{"<tool_calls>[\n{\"name\": \"f\", \"arguments\": {}}\n]</tool_calls>", "<tool_calls>",
+            "[\n"},
+        row{"<tool_call>\n<function=f>\n<parameter=q>\n1\n</parameter>\n</function>\n</tool_call>",
+            "<tool_call>", "\n<function="},
+        row{"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+            "<｜tool▁calls▁end｜>",
+            "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"},
+        row{"<function=f>{}</function>", "<function=", ""}}) {
+    CAPTURE(x.written);
+    const auto dialect = model::tool_dialect_of(x.written, "f");
+    CHECK(dialect.mark() == x.mark);
+    CHECK(dialect.behind_mark() == x.behind);
+    auto states = may(dialect);
+    CHECK_FALSE(takes(states, x.mark));
+    for (const auto* other : {" ", "{", "So", "\n\n"})
+      CHECK_FALSE(takes(states, std::string{x.mark} + other));
+  }
 }
 
 TEST_CASE_FIXTURE(tools, "where nothing marks a call, the first character tells") {

@@ -74,7 +74,9 @@ TEST_CASE("templates tell how their models write calls") {
   CHECK(bare.arguments_key == "parameters");
   CHECK(bare.mark().empty());
   CHECK_FALSE(bare.many);
-  CHECK(list.mark() == "[TOOL_CALLS][");
+  CHECK(list.mark() == "[TOOL_CALLS]");
+  CHECK(list.behind_mark() == "[");
+  CHECK(tags.mark() == "<tool_call>");
   CHECK(list.mark_tokens() == std::vector<std::string>{"[TOOL_CALLS]"});
   CHECK(tags.mark_tokens()
         == std::vector<std::string>{"<tool_call>", "</tool_call>", "<tool_response>"});
@@ -83,7 +85,8 @@ TEST_CASE("templates tell how their models write calls") {
 TEST_CASE("calls are found in answers, however they are cut") {
   check(tags, "no calls here", "no calls here", {});
   check(tags, "", "", {});
-  check(tags, "a < b, <tool> and <tool_call> without", "a < b, <tool> and <tool_call> without", {});
+  check(tags, "a < b, <tool> and <tool_calls> without", "a < b, <tool> and <tool_calls> without",
+        {});
   check(tags, "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": \"a\"}}\n</tool_call>", "",
         {{"find", "{\"q\": \"a\"}"}});
   check(
@@ -95,6 +98,11 @@ TEST_CASE("calls are found in answers, however they are cut") {
         "Well: [TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"x\":1}}, {\"name\": \"g\", "
         "\"arguments\": {}}]",
         "Well:", {{"f", "{\"x\":1}"}, {"g", "{}"}});
+  check(model::tool_dialect_of( // Jamba
+            "<tool_calls>[\n{\"name\": \"f\", \"arguments\": {}}\n]</tool_calls>", "f"),
+        "<tool_calls>[\n{\"name\": \"f\", \"arguments\": {\"x\":1}}, {\"name\": \"g\", "
+        "\"arguments\": {}}\n]</tool_calls>",
+        "", {{"f", "{\"x\":1}"}, {"g", "{}"}});
   check(bare, "{\"name\": \"f\", \"parameters\": {\"x\": \"{\"}}", "", {{"f", "{\"x\": \"{\"}"}});
   check(bare, "\n I think {not}", "\n I think {not}", {});
 }

@@ -343,7 +343,7 @@ TEST_CASE_FIXTURE(tools, "texts between marks become JSON strings, and other val
   const std::string text = "say \"hi\" \\ <b>\n\tä </parameter>";
   CHECK(tests::takes(must, call(text, "7")));
   CHECK_FALSE(tests::takes(must, call(text, "seven")));
-  CHECK_FALSE(tests::takes(must, call("a\n</parameter>\nb", "7")));
+  CHECK_FALSE(tests::takes(must, call("a\n</parameter>b", "7"))); // the mark has ended the value
   for (const size_t piece : {1, 3, 1000}) {
     CHECK(read(dialect, *this, call(text, "7"), piece)
           == "\nfind {\"q\": \"say \\\"hi\\\" \\\\ <b>\\n\\u0009ä </parameter>\", \"n\": 7}");
