@@ -47,6 +47,22 @@ void check_batches(const settings& x, std::vector<rule_violation>& found) {
                    "leave batching.batches auto, or use pipeline fixed or rotational"});
 }
 
+/// What only prompts in the launches of batches allow.
+void check_mixed_launches(const settings& x, std::vector<rule_violation>& found) {
+  const auto& prefill = x.pools.prefill;
+  if (x.batching.stand_backs > 0 && x.batching.launches != launches::mixed)
+    found.push_back({{"batching.stand_backs", "batching.launches"},
+                     "sequences stand back only for prompts in their launches",
+                     "set batching.launches: mixed, or stand_backs to 0"});
+  if (prefill.repurpose.count() > 0
+      && (x.batching.launches != launches::mixed || !prefill.has_seats()))
+    found.push_back({{"pools.prefill.repurpose_seconds", "batching.launches"},
+                     "replicas change their pool only where prompts overflow from prefill workers "
+                     "with seats into mixed launches",
+                     "set batching.launches: mixed and pools.prefill.placement or attention: own, "
+                     "or repurpose_seconds to 0"});
+}
+
 /// CUDA devices of worker processes: what is known of them here, and what must be like theirs.
 void check_devices(const settings& x, std::vector<rule_violation>& found) {
   const auto& pools = x.pools;
@@ -67,17 +83,6 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
                                 + " is unknown here: it is a device of other processes",
                      "set " + key + ".kv_bytes"});
   }
-  if (x.batching.stand_backs > 0 && x.batching.launches != launches::mixed)
-    found.push_back({{"batching.stand_backs", "batching.launches"},
-                     "sequences stand back only for prompts in their launches",
-                     "set batching.launches: mixed, or stand_backs to 0"});
-  if (prefill.repurpose.count() > 0
-      && (x.batching.launches != launches::mixed || !prefill.has_seats()))
-    found.push_back({{"pools.prefill.repurpose_seconds", "batching.launches"},
-                     "replicas change their pool only where prompts overflow from prefill workers "
-                     "with seats into mixed launches",
-                     "set batching.launches: mixed and pools.prefill.placement or attention: own, "
-                     "or repurpose_seconds to 0"});
   if (!prefill.has_seats()) return;
   const bool of_this_process = prefill.placement == placement::in_process;
   if (of_this_process && is_cuda(pools.model.device)
@@ -350,6 +355,7 @@ std::vector<rule_violation> check(const settings& x) {
   check_device_streams(at_most(x), found);
   check_autoscaling(x, found);
   check_types(x, found);
+  check_mixed_launches(x, found);
   check_batches(x, found);
   check_availability(x, found);
   return found;

@@ -54,8 +54,8 @@ bool is_for_tokens(const global_scheduler_state& st, uint32_t machine) {
          && st.labels.at(machine - st.config.prefill_workers).home() == machine_pool::token;
 }
 
-/// Where no prompt overflows: of the machines for prompts, even where they are mixed now. Those
-/// that are none of its own compute it where there are none (all have changed their pool).
+/// Where no prompt overflows: the machine for prompts with the shortest queue, one that is mixed
+/// only where all are. Where all have changed their pool, the batch of its sequences computes it.
 uint32_t worker_for_prompts(std::span<const scheduler::prompt_queue> queues, uint32_t turn,
                             const prompt_place& prompt) {
   for (const auto pool : {machine_pool::prompt, machine_pool::mixed})

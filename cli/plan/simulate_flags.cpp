@@ -56,6 +56,8 @@ constexpr bound_flag bound_flags[] = {
     {"--report", "splitwise "},
     {"--profile", "served "},
     {"--launches", "served "},
+    {"--stand-backs", "served "},
+    {"--tbt-target", "lamina homogeneous served "},
     {"--csv", "lamina homogeneous served "},
     {"--timeline", "lamina homogeneous served "},
     {"--hardware", "lamina homogeneous neo "},

@@ -1,4 +1,4 @@
-/// What becomes of a KV LEDGER in a new epoch (L-M25).
+/// What becomes of a KV ledger in a new epoch (L-M25).
 #pragma once
 
 #include "scheduler/kv/kv_ledger.hpp"

@@ -48,8 +48,8 @@ void note_text(kv_ledger& ledger, const kv_need& need, const kv_holding& granted
   }
 }
 
-/// Slots that others of the same question want behind what this holder gets: they follow it to its
-/// table, and need room there.
+/// Slots that other needs of the same question take in the table of this holder: they share its
+/// first slots, so that theirs must fit there.
 uint32_t shares_from(const std::vector<kv_need>& needs, sequence_id holder) {
   uint32_t slots = 0;
   for (const auto& need : needs)

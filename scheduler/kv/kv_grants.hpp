@@ -10,7 +10,8 @@ namespace lamella::scheduler {
 /// + tokens of its text).
 uint32_t table_for(const kv_ledger& ledger, const kv_need& need, uint32_t keep_free);
 
-/// Grants one need in a table, that of its holder if it has one, or changes nothing. Slots that
+/// Grants one need in a table, that of its holder if it has one, or changes nothing. A holder that
+/// starts fresh has been released before. Slots that
 /// only the prefix cache references count as free. Cost: O(runs + tokens of its text).
 std::optional<kv_holding> grant_in(kv_ledger& ledger, uint32_t table, const kv_need& need,
                                    uint32_t keep_free, std::chrono::nanoseconds now);

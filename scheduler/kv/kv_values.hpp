@@ -1,4 +1,4 @@
-/// What is asked of a KV LEDGER and what it answers; messages carry these as they are.
+/// What is asked of a KV ledger and what it answers; messages carry these as they are.
 #pragma once
 
 #include "model/token.hpp"

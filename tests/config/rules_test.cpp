@@ -354,6 +354,16 @@ TEST_CASE("the autoscaler has bounds that it can keep, and measures that differ"
   CHECK(says(check(cuda + "40}}"), "streams and has queues for"));
 }
 
+TEST_CASE("S-M09 S-M12 what only mixed launches can do is refused without them") {
+  const scratch_folder folder;
+  const auto check = [&](const std::string& text) {
+    return load_text(folder, "version: 1\n" + text + "\n");
+  };
+  CHECK(says(check("batching: {stand_backs: 4}"), "set batching.launches: mixed"));
+  CHECK(check("batching: {stand_backs: 4, launches: mixed}").problems.empty());
+  CHECK(says(check("pools: {prefill: {repurpose_seconds: 5}}"), "into mixed launches"));
+}
+
 TEST_CASE("worker processes need a safe listener, a secret, and heartbeats that make sense") {
   const scratch_folder folder;
   const auto check = [&](const std::string& text) {

@@ -85,6 +85,8 @@ TEST_CASE("a flag that does not apply to the design is refused with the designs 
         {"--csv out.csv --design neo", "--csv", "--design lamina, homogeneous, served"},
         {"--hardware x.csv --design splitwise", "--hardware", "--design lamina, homogeneous, neo"},
         {"--svg x.svg", "--svg", "--reproduce"},
+        {"--stand-backs 4", "--stand-backs", "--design served"},
+        {"--tbt-target 1 --design neo", "--tbt-target", "--design lamina, homogeneous, served"},
         {"--reproduce neo --gpu 1xT4", "--gpu", "--design neo"},
         {"--reproduce neo --json", "--json",
          "--design lamina, homogeneous, splitwise, neo, served"}}) {

@@ -1,4 +1,4 @@
-/// Sequences that live on a KV LEDGER, and what their slots contain.
+/// Sequences that live on a KV ledger, and what their slots contain.
 #pragma once
 
 #include "scheduler/kv/kv_adopt.hpp"
