@@ -10,6 +10,7 @@ using lamella::parse_json;
 using lamella::tests::program_result;
 using lamella::tests::run_shell;
 using lamella::tests::scratch_folder;
+using lamella::tests::source_folder;
 
 namespace {
 
@@ -224,7 +225,9 @@ TEST_CASE("lamella status --watch prints again what is no terminal, and ends wel
   fake_admin server;
   server.answers["GET /admin/status"] = {{200, workers(1)}, {200, workers(0)}};
   server.answers["GET /ready"].push_back({503, R"({"status":"loading"})"});
-  const auto got = server.run("status --watch 0.05", "timeout --preserve-status -s INT 2");
+  const auto interrupted = "timeout 300 python3 " + std::string{source_folder}
+                           + "/tests/cli/client/interrupt_at.py \"not ready\"";
+  const auto got = server.run("status --watch 0.05", interrupted);
   CHECK(got.code == 0);
   CHECK(got.err.empty());
   CHECK(has(got.out, "attention-1"));
