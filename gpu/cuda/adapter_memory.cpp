@@ -63,7 +63,7 @@ int export_memory(const std::byte* data, size_t bytes, std::string& why) {
 /// What one adapter_memory is made of.
 struct block {
   block(int on, size_t size, size_t host_size)
-      : device{on}, bytes{size}, host_bytes{host_size}, raw{device_memory(size + page)},
+      : device{on}, bytes{size}, host_bytes{host_size}, raw{lasting_memory(size + page)},
         data{raw.get() + (page - reinterpret_cast<uintptr_t>(raw.get()) % page) % page},
         host{pinned_memory(host_size)}, file{export_memory(data, size, why)} {}
   ~block() {

@@ -99,7 +99,7 @@ public:
     size_t free = 0, all = 0;
     check(cudaSetDevice(index_), "cudaSetDevice");
     check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
-    return free;
+    return free + unused_of_pool();
   }
   void write(std::byte* to, std::span<const std::byte> from) override {
     copy(to, from.data(), from.size(), cudaMemcpyHostToDevice);
@@ -167,12 +167,21 @@ public:
   }
 
 private:
-  /// What streams give back stays in the pool for the next work.
+  cudaMemPool_t pool() const {
+    cudaMemPool_t x = nullptr;
+    check(cudaDeviceGetDefaultMemPool(&x, index_), "memory pool");
+    return x;
+  }
+  /// What is given back stays in the pool for whoever comes next.
   void keep_pool() const {
-    cudaMemPool_t pool = nullptr;
-    check(cudaDeviceGetDefaultMemPool(&pool, index_), "memory pool");
     uint64_t all = ~uint64_t{0};
-    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
+    check(cudaMemPoolSetAttribute(pool(), cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
+  }
+  uint64_t unused_of_pool() const {
+    uint64_t held = 0, used = 0;
+    check(cudaMemPoolGetAttribute(pool(), cudaMemPoolAttrReservedMemCurrent, &held), "memory pool");
+    check(cudaMemPoolGetAttribute(pool(), cudaMemPoolAttrUsedMemCurrent, &used), "memory pool");
+    return held - std::min(held, used);
   }
   static bool holds_words_on_host(const ring_place& ring) {
     cudaPointerAttributes place{};

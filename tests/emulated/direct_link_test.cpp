@@ -42,7 +42,7 @@ template <class Way = host_posts> struct direct {
 
   explicit direct(bool both = false, shared_adapter of = {})
       : adapter{of ? std::move(of) : std::make_shared<typename Way::adapter>()} {
-    if (both) far_device = std::make_shared<emulated_device>(false);
+    if (both) far_device = std::make_shared<emulated_device>();
   }
 
   void connect() {
@@ -62,7 +62,7 @@ template <class Way = host_posts> struct direct {
 
   shared_adapter adapter;
   std::function<void(net::data_plane_options&)> change = [this](auto& o) { o.adapter = adapter; };
-  std::shared_ptr<gpu::device> device = std::make_shared<emulated_device>(false), far_device;
+  std::shared_ptr<gpu::device> device = std::make_shared<emulated_device>(), far_device;
   std::unique_ptr<gpu::stream> stream = device->make_stream("s");
   tests::scratch_folder folder;
   test_plane far{std::string{to_string(transport)}, folder, "far", change};

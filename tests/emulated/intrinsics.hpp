@@ -188,7 +188,7 @@ inline cudaError_t device_limit(cudaDeviceAttr which, int& value) {
 template <class Kernel, class... Args>
 cudaError_t launch_blocks(Kernel kernel, uint64_t blocks, unsigned threads, size_t shared,
                           cudaStream_t stream, Args... args) {
-  count_launch(kernel);
+  count_launch();
   emulated::run_grid({static_cast<unsigned>(blocks), 1, 1}, threads, shared, stream,
                      [=] { kernel(args...); });
   return cudaSuccess;

@@ -38,7 +38,7 @@ inline unsigned char* dynamic_shared() {
 template <class Kernel, class... Args>
 void launch_kernel(Kernel kernel, dim3 grid, unsigned threads, size_t shared, cudaStream_t stream,
                    Args... args) {
-  count_launch(kernel);
+  count_launch();
   emulated::run_grid(grid, threads, shared, stream, [=] { kernel(args...); });
 }
 

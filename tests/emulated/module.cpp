@@ -15,8 +15,7 @@ lamella_cuda_module() {
                                     return said == nullptr ? 2u : unsigned(std::stoul(said));
                                   },
                                   [](unsigned index) -> std::unique_ptr<device> {
-                                    return std::make_unique<lamella::test::emulated_device>(false,
-                                                                                            index);
+                                    return std::make_unique<lamella::test::emulated_device>(index);
                                   },
                                   [](unsigned, unsigned) { return std::string{}; }};
   return &module;

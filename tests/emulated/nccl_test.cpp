@@ -105,7 +105,7 @@ TEST_CASE_FIXTURE(models, "L-M03 sums through NCCL and through rings have the sa
   pipeline_options options;
   options.ranks = 3;
   options.slots = 64;
-  options.shard_device = [] { return std::make_unique<emulated_device>(false); };
+  options.shard_device = [] { return std::make_unique<emulated_device>(); };
   options.replica_device = options.shard_device;
   pipeline rings{model, options};
   options.replica_device = [] { return std::make_unique<device_with_nccl>(); };

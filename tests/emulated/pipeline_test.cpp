@@ -14,8 +14,7 @@ namespace {
 
 constexpr uint32_t length = 19;
 
-std::unique_ptr<gpu::device> emulated_cuda() { return std::make_unique<emulated_device>(false); }
-std::unique_ptr<gpu::device> replaying_cuda() { return std::make_unique<emulated_device>(true); }
+std::unique_ptr<gpu::device> emulated_cuda() { return std::make_unique<emulated_device>(); }
 
 tests::tiny_model_options shape(uint32_t layers = 2) {
   tests::tiny_model_options o;
@@ -111,25 +110,6 @@ TEST_CASE_FIXTURE(models, "emulated CUDA devices work with shards or replicas of
   }
 }
 
-TEST_CASE_FIXTURE(models, "iterations launched as graphs give the bytes of single kernels") {
-  const auto model = load(shape());
-  const auto tokens = random_tokens(length, 3);
-  pipeline single{model, both()};
-  auto o = both();
-  o.replica_device = o.shard_device = replaying_cuda;
-  fake_cuda::reset();
-  pipeline p{model, o};
-  for (uint32_t chunk : {1u, 4u}) {
-    CAPTURE(chunk);
-    CHECK(same_bytes(run_chunked(p, tokens, chunk, scattered(50, length, 4)),
-                     run_chunked(single, tokens, chunk, whole(length))));
-  }
-  // Replica and shard; the first works of a kind are launched as they are. Few graphs for many.
-  MESSAGE(fake_cuda::graphs_made() << " graphs, " << fake_cuda::graphs_launched() << " launches");
-  CHECK(fake_cuda::graphs_launched() >= length);
-  CHECK(fake_cuda::graphs_made() <= fake_cuda::graphs_launched() / 2);
-}
-
 // Per layer the replica has a wait, what comes from the wire, out, sum and norm, gate, up, SiLU,
 // down, sum and norm, Q, its frame, K, V, their frame; the shard two waits, the attention and its
 // end. With rings of four slots a wait for credit comes after two frames: 1.5 per layer. Products
@@ -217,10 +197,6 @@ TEST_CASE_FIXTURE(models, "families run on emulated CUDA devices as on the refer
     o.by_request = true;
     pipeline by_request{model, o};
     CHECK(same_bytes(run_chunked(by_request, tokens, 5, whole(few)), prefill));
-    o = both();
-    o.replica_device = o.shard_device = replaying_cuda;
-    pipeline replayed{model, o};
-    CHECK(same_bytes(run_chunked(replayed, tokens, 1, whole(few)), prefill));
   }
 }
 
@@ -245,8 +221,6 @@ TEST_CASE_FIXTURE(models,
   const auto expected = run_chunked(alone, tokens, 8, whole(length));
   auto o = both(2);
   o.replicas = 2;
-  SUBCASE("kernel by kernel") {}
-  SUBCASE("as graphs") { o.replica_device = o.shard_device = replaying_cuda; }
   pipeline p{model, o};
   CHECK(same_bytes(run_chunked(p, tokens, 8, whole(length)), expected));
   CHECK(same_bytes(run_chunked(p, tokens, 1, whole(length, 100)), expected));
@@ -269,9 +243,7 @@ TEST_CASE_FIXTURE(models, "L-M03 two ranks on emulated CUDA devices, and no cut 
   CHECK(p.sum_bytes_sent(1) == uint64_t{2} * length * 2 * options.layers * options.embedding * 4);
 }
 
-TEST_CASE_FIXTURE(
-    models,
-    "L-M03 three ranks whose works are launched as graphs give the bytes of single kernels") {
+TEST_CASE_FIXTURE(models, "L-M03 three ranks on emulated CUDA devices: no cut changes a byte") {
   auto options = shape();
   options.heads = 6;
   options.kv_heads = 3;
@@ -280,10 +252,7 @@ TEST_CASE_FIXTURE(
   const auto tokens = random_tokens(length, 5);
   auto o = both(1);
   o.ranks = 3;
-  pipeline kernels{model, o};
-  const auto found = run_chunked(kernels, tokens, 8, whole(length));
-  o.replica_device = o.shard_device = replaying_cuda;
-  pipeline graphs{model, o};
-  CHECK(same_bytes(run_chunked(graphs, tokens, 8, whole(length)), found));
-  CHECK(same_bytes(run_chunked(graphs, tokens, 1, whole(length, 100)), found));
+  pipeline p{model, o};
+  const auto found = run_chunked(p, tokens, 8, whole(length));
+  CHECK(same_bytes(run_chunked(p, tokens, 1, whole(length, 100)), found));
 }

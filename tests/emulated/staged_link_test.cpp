@@ -14,7 +14,7 @@ namespace {
 struct staged {
   gpu::host_engine engine{1, gpu::reference_operators()};
   std::unique_ptr<gpu::device> host = engine.make_device("host/links");
-  std::shared_ptr<gpu::device> cuda = std::make_shared<emulated_device>(false);
+  std::shared_ptr<gpu::device> cuda = std::make_shared<emulated_device>();
   net::channel_ends forth = channel(), back = channel();
   net::link_end near = net::stage(*cuda, *host, epoch, terms(), {forth.to, back.from});
   std::unique_ptr<gpu::stream> stream = cuda->make_stream("s");

@@ -43,10 +43,9 @@ private:
 /// All is the host's memory.
 class emulated_device : public gpu::device {
 public:
-  explicit emulated_device(bool replays, unsigned index = 0)
-      : driver_{std::make_shared<gpu::cuda::driver>(0, replays)}, name_{"cuda:"
-                                                                        + std::to_string(index)
-                                                                        + " emulated"} {}
+  explicit emulated_device(unsigned index = 0)
+      : driver_{std::make_shared<gpu::cuda::driver>(0)}, name_{"cuda:" + std::to_string(index)
+                                                               + " emulated"} {}
   std::string name() const override { return name_; }
   const gpu::operators& ops() const override { return gpu::cuda::cuda_operators(); }
   team& workers() override { return driver_->workers(); }

@@ -139,7 +139,7 @@ cudaError_t resident_blocks(Kernel kernel, unsigned threads, size_t shared, int&
 template <class Kernel, class... Args>
 cudaError_t launch_blocks(Kernel kernel, uint64_t blocks, unsigned threads, size_t shared,
                           cudaStream_t stream, Args... args) {
-  count_launch(kernel);
+  count_launch();
   const auto grid = static_cast<unsigned>(blocks);
   if (early_launches()) return launch_early(stream, grid, threads, shared, kernel, args...);
   kernel<<<grid, threads, shared, stream>>>(args...);

@@ -42,9 +42,9 @@ work_status status_of(uint32_t word) {
 
 } // namespace
 
-driver::driver(int device, bool replays)
-    : device_{device}, replays_{replays}, workers_{std::clamp(std::thread::hardware_concurrency(),
-                                                              1u, loading_threads)} {
+driver::driver(int device)
+    : device_{device}, workers_{
+                           std::clamp(std::thread::hardware_concurrency(), 1u, loading_threads)} {
   while (spare_.size() < spare_lines) spare_.push_back(std::make_shared<line>(device_));
   thread_ = std::thread{[this] { run(); }};
 }
@@ -88,28 +88,21 @@ std::shared_ptr<driver::line> driver::open() {
 
 void driver::reserve(size_t argument_bytes) {
   check(cudaSetDevice(device_), "cudaSetDevice");
-  {
-    std::lock_guard lock{mutex_};
-    if (argument_bytes <= argument_bytes_) return;
-    argument_bytes_ = argument_bytes;
-    for (auto& x : spare_) x->reserve(argument_bytes);
-  }
-  // The smaller blocks are gone before anything is launched: giving pinned memory back waits for
-  // the device too, and meanwhile may keep others from launching what it waits for.
-  wait_until_given_back();
+  std::lock_guard lock{mutex_};
+  if (argument_bytes <= argument_bytes_) return;
+  argument_bytes_ = argument_bytes;
+  for (auto& x : spare_) x->reserve(argument_bytes);
 }
 
 void driver::prepare(size_t lines) {
   check(cudaSetDevice(device_), "cudaSetDevice");
-  std::unique_lock lock{mutex_};
+  std::lock_guard lock{mutex_};
   for (auto& x : spare_) x->reserve(argument_bytes_); // a work may have lacked room since
   while (lines_.size() + spare_.size() < std::min(lines, lines_max)) {
     auto x = std::make_shared<line>(device_);
     x->reserve(argument_bytes_);
     spare_.push_back(std::move(x));
   }
-  lock.unlock();
-  wait_until_given_back();
 }
 
 void driver::close(const std::shared_ptr<line>& x) {
@@ -261,7 +254,7 @@ bool driver::collect(line& x) {
   bool news = false;
   while (!x.on_device.empty()) {
     auto& r = *x.on_device.front();
-    const bool look = idle_turns_ % turns_between_checks == 1 && !x.graph.capturing();
+    const bool look = idle_turns_ % turns_between_checks == 1;
     const bool failed = lost_ || (look && device_failed(x));
     if (!failed && !(r.complete && load(*r.way->arguments.ended_word()) != 0)) return news;
     auto status = failed ? work_status::lost : r.verdict;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "gpu/cuda/driver/queue.hpp"
-#include "gpu/cuda/driver/replay.hpp"
 #include "gpu/device.hpp"
 
 #include <atomic>
@@ -35,9 +34,8 @@ public:
   /// left for loading. config/settings.cpp rejects settings that need more.
   static constexpr size_t lines_max = 28;
 
-  /// `device` is current on this thread. `replays`: works that are like those before them are
-  /// launched as graphs.
-  explicit driver(int device, bool replays = replay_wanted());
+  /// `device` is current on this thread.
+  explicit driver(int device);
   /// Ends all work with `aborted`; waits for the device.
   ~driver();
   driver(const driver&) = delete;
@@ -48,7 +46,7 @@ public:
   std::shared_ptr<line> open();
   /// Lines opened from now on have room for this many bytes of arguments per work, at least
   /// staging::bytes_least. A work with more fails, and its line, and later ones, get twice the
-  /// missing room. Call while nothing runs: it pins memory, and frees memory pinned before.
+  /// missing room. Call while nothing runs: it pins memory.
   void reserve(size_t argument_bytes);
   /// Prepares this many lines (at most lines_max), which can then be opened without waiting. Call
   /// while nothing runs.
@@ -82,7 +80,6 @@ private:
   void watch();
 
   int device_;
-  bool replays_;
   team workers_;
   std::mutex mutex_;
   std::condition_variable wake_, left_;

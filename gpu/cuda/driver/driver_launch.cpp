@@ -33,28 +33,16 @@ bool ends_device(const cuda_error& error) {
   }
 }
 
-/// While it lives, launches of this thread are the work's of which `log` is told.
-struct log_scope {
-  explicit log_scope(replay& log) { launch_signature = &log.signature; }
-  ~log_scope() { launch_signature = nullptr; }
-  log_scope(const log_scope&) = delete;
-  log_scope& operator=(const log_scope&) = delete;
-};
-
-/// While it lives, launches of this thread go into a stream, unless they are captured.
+/// While it lives, launches of this thread go into a stream.
 class counted_launches {
 public:
-  counted_launches(launch_window& window, const replay& graph, cudaStream_t stream)
-      : window_{window}, graph_{graph}, stream_{stream} {}
-  ~counted_launches() {
-    if (!graph_.capturing()) window_.note(kernels_launched_here - before_, stream_);
-  }
+  counted_launches(launch_window& window, cudaStream_t stream) : window_{window}, stream_{stream} {}
+  ~counted_launches() { window_.note(kernels_launched_here - before_, stream_); }
   counted_launches(const counted_launches&) = delete;
   counted_launches& operator=(const counted_launches&) = delete;
 
 private:
   launch_window& window_;
-  const replay& graph_;
   cudaStream_t stream_;
   uint64_t before_ = kernels_launched_here;
 };
@@ -76,11 +64,6 @@ bool driver::start(line& x) {
   x.free_passages.pop_back();
   cudaEventRecord(r->way->first.handle, x.kernels.handle());
   x.on_device.push_back(std::move(r));
-  try {
-    if (replays_ && !tracing) x.graph.begin(x.kernels.handle());
-  } catch (const cuda_error&) {
-    lost_ = true;
-  }
   put(x);
   return true;
 }
@@ -98,16 +81,14 @@ bool driver::put(line& x) {
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
   try {
     queue::step scope{x.kernels, r.way->arguments};
-    log_scope log{x.graph};
     // A kernel left open may hold what another stream waits for: it is not kept for another turn.
     for (int i = 0; i < steps_per_turn || x.kernels.has_open(); ++i) {
       if (!x.kernels.has_open() && x.window.full()) return i > 0;
-      const counted_launches counted{x.window, x.graph, x.kernels.handle()};
+      const counted_launches counted{x.window, x.kernels.handle()};
       arena::scope scratch{x.kernels.scratch};
       const auto outcome = r.job.what->advance({workers_, x.kernels.scratch, &x.kernels.workspace});
       if (outcome == work::progress::blocked) {
         x.kernels.close();
-        x.graph.stop(x.kernels.handle());
         return i > 0;
       }
       if (outcome == work::progress::advanced) continue;
@@ -145,10 +126,8 @@ void driver::complete(line& x, work_status status) {
   x.kernels.take_at_end();
   try {
     queue::step scope{x.kernels, r.way->arguments};
-    log_scope log{x.graph};
     close_last(x);
     const auto stream = x.kernels.stream("end of a work");
-    x.graph.end(stream);
     check(cudaEventRecord(r.way->last.handle, stream), "end of a work");
     check(launch_raise(r.way->arguments.ended_word(), stream), "end of a work");
   } catch (const cuda_error&) {

@@ -49,7 +49,6 @@ struct running {
 
 struct driver::line {
   explicit line(int device) : kernels{device} {
-    kernels.before_growth = [this] { graph.stop(kernels.handle()); };
     while (free_passages.size() < works_ahead)
       free_passages.push_back(std::make_unique<passage>(kernels));
   }
@@ -65,7 +64,6 @@ struct driver::line {
   }
 
   queue kernels;
-  replay graph;         ///< of the driver thread
   launch_window window; ///< of the driver thread
   // Guarded by the driver's mutex.
   std::deque<job> waiting;

@@ -1,82 +1,13 @@
 #include "gpu/cuda/driver/memory.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
+#include <map>
 #include <mutex>
 #include <new>
-#include <thread>
 
 namespace lamella::gpu::cuda {
 
 namespace {
-
-using give_back_call = cudaError_t (*)(void*);
-
-/// Gives memory back in the background, in order.
-class undertaker {
-public:
-  /// Lives until the process ends: memory may be given back by other static objects.
-  static undertaker& get() {
-    static auto* one = new undertaker;
-    return *one;
-  }
-
-  void give_back(void* p, give_back_call how, int device) {
-    {
-      std::lock_guard lock{mutex_};
-      queue_.push_back({p, how, device});
-      ++taken_;
-    }
-    wake_.notify_one();
-  }
-
-  /// Until all that was given up before has been given back.
-  void wait() {
-    std::unique_lock lock{mutex_};
-    returned_changed_.wait(lock, [this, all = taken_] { return returned_ >= all; });
-  }
-
-private:
-  struct entry {
-    void* p;
-    give_back_call how;
-    int device;
-  };
-
-  undertaker() {
-    std::thread{[this] { run(); }}.detach();
-  }
-
-  void run() {
-    std::unique_lock lock{mutex_};
-    while (true) {
-      wake_.wait(lock, [this] { return !queue_.empty(); });
-      const auto next = queue_.front();
-      queue_.pop_front();
-      lock.unlock();
-      cudaSetDevice(next.device); // the stream that frees memory of a pool is that device's
-      next.how(next.p);           // an error tells of a lost device: its memory is gone anyway
-      lock.lock();
-      ++returned_;
-      returned_changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_, returned_changed_;
-  std::deque<entry> queue_;
-  uint64_t taken_ = 0, returned_ = 0; ///< pieces of memory so far
-};
-
-/// Memory of the current device, or of the host.
-std::shared_ptr<std::byte> owned(void* p, give_back_call how) {
-  int device = 0;
-  cudaGetDevice(&device);
-  return {static_cast<std::byte*>(p),
-          [how, device](std::byte* x) { undertaker::get().give_back(x, how, device); }};
-}
 
 /// Out of memory is not a device failure: throw std::bad_alloc.
 void check_room(cudaError_t code, const char* what) {
@@ -87,35 +18,80 @@ void check_room(cudaError_t code, const char* what) {
   check(code, what);
 }
 
+/// Calls `free` for memory of `device`, whichever device is current. An error tells of a lost
+/// device or of the end of the process: the memory is gone anyway.
+template <class F> void on_device(int device, F free) {
+  int before = 0;
+  cudaGetDevice(&before);
+  cudaSetDevice(device);
+  free();
+  cudaSetDevice(before);
+}
+
+/// Pinned memory that is not in use. Lives until the process ends: owners may be static.
+class pinned_stock {
+public:
+  static pinned_stock& get() {
+    static auto* one = new pinned_stock;
+    return *one;
+  }
+
+  std::shared_ptr<std::byte> take(size_t bytes) {
+    {
+      std::lock_guard lock{mutex_};
+      if (const auto at = free_.lower_bound(bytes); at != free_.end() && at->first / 2 <= bytes) {
+        const auto [size, data] = *at;
+        free_.erase(at);
+        return owned(data, size);
+      }
+    }
+    void* p = nullptr;
+    check_room(cudaHostAlloc(&p, bytes, cudaHostAllocMapped | cudaHostAllocPortable),
+               "cudaHostAlloc");
+    return owned(static_cast<std::byte*>(p), bytes);
+  }
+
+private:
+  std::shared_ptr<std::byte> owned(std::byte* data, size_t size) {
+    return {data, [this, size](std::byte* x) {
+              std::lock_guard lock{mutex_};
+              free_.emplace(size, x);
+            }};
+  }
+
+  std::mutex mutex_;
+  std::multimap<size_t, std::byte*> free_; ///< by size
+};
+
 } // namespace
 
 std::shared_ptr<std::byte> device_memory(size_t bytes) {
-  void* p = nullptr;
-  auto code = cudaMalloc(&p, std::max<size_t>(bytes, 1));
-  if (code == cudaErrorMemoryAllocation) { // what makes room may still be on its way back
-    cudaGetLastError();
-    wait_until_given_back();
-    code = cudaMalloc(&p, std::max<size_t>(bytes, 1));
-  }
-  check_room(code, "cudaMalloc");
-  return owned(p, [](void* x) { return cudaFree(x); });
+  auto memory = device_memory(bytes, nullptr);
+  check(cudaStreamSynchronize(nullptr), "cudaMallocAsync"); // no work stands in the null stream
+  return memory;
 }
 
-std::shared_ptr<std::byte> pool_memory(size_t bytes, cudaStream_t stream) {
+std::shared_ptr<std::byte> device_memory(size_t bytes, cudaStream_t stream) {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
   void* p = nullptr;
   check_room(cudaMallocAsync(&p, std::max<size_t>(bytes, 1), stream), "cudaMallocAsync");
   // Its stream has been drained by then and may be gone.
-  return owned(p, [](void* x) { return cudaFreeAsync(x, nullptr); });
+  return {static_cast<std::byte*>(p),
+          [device](std::byte* x) { on_device(device, [x] { cudaFreeAsync(x, nullptr); }); }};
+}
+
+std::shared_ptr<std::byte> lasting_memory(size_t bytes) {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  void* p = nullptr;
+  check_room(cudaMalloc(&p, std::max<size_t>(bytes, 1)), "cudaMalloc");
+  return {static_cast<std::byte*>(p),
+          [device](std::byte* x) { on_device(device, [x] { cudaFree(x); }); }};
 }
 
 std::shared_ptr<std::byte> pinned_memory(size_t bytes) {
-  void* p = nullptr;
-  check_room(
-      cudaHostAlloc(&p, std::max<size_t>(bytes, 1), cudaHostAllocMapped | cudaHostAllocPortable),
-      "cudaHostAlloc");
-  return owned(p, [](void* x) { return cudaFreeHost(x); });
+  return pinned_stock::get().take(std::max<size_t>(bytes, 1));
 }
-
-void wait_until_given_back() { undertaker::get().wait(); }
 
 } // namespace lamella::gpu::cuda

@@ -1,7 +1,9 @@
 /// Memory of a CUDA device, and host memory it can reach.
 ///
-/// Freeing memory may wait until the device is idle, and the last owner may be a driver thread that
-/// other streams wait for, which could deadlock. So a separate thread frees it later.
+/// The runtime's own calls that free memory wait until the device is idle, and meanwhile other
+/// threads may be unable to launch what its kernels wait for: that ends only with their deadlines.
+/// Memory is freed whenever a link, a cache or a pool goes, so nothing here frees so: device memory
+/// is of the device's pool, and pinned memory is used again.
 #pragma once
 
 #include "gpu/cuda/stream/check.hpp"
@@ -11,20 +13,21 @@
 
 namespace lamella::gpu::cuda {
 
-/// Uninitialised memory of the current device, 256-byte aligned. May wait for the device. Throws
-/// std::bad_alloc when it has no room.
+/// Uninitialised memory of the current device, 256-byte aligned, from the device's pool: neither
+/// this nor the release waits for kernels. Release it when the work that uses it has ended. Throws
+/// std::bad_alloc when the device has no room.
 std::shared_ptr<std::byte> device_memory(size_t bytes);
 
-/// Like device_memory, but from the device's pool: neither allocation nor release waits for
-/// kernels, so a stream may grow while another one polls. Valid for work of `stream` from now on.
-std::shared_ptr<std::byte> pool_memory(size_t bytes, cudaStream_t stream);
+/// The same, for work of `stream` from now on: does not even wait for the memory.
+std::shared_ptr<std::byte> device_memory(size_t bytes, cudaStream_t stream);
 
-/// Host memory that every device reads and writes at the same address. Uninitialised. May wait for
-/// the device.
+/// Like device_memory, but for adapters, which cannot reach memory of a pool. Allocation may wait
+/// for the device, and the release does: keep it.
+std::shared_ptr<std::byte> lasting_memory(size_t bytes);
+
+/// Host memory that every device reads and writes at the same address. Uninitialised. Released
+/// memory is kept for others of up to its size and at least half of it. May wait for the device
+/// where there is none.
 std::shared_ptr<std::byte> pinned_memory(size_t bytes);
-
-/// Returns when all memory released before this call is freed. Waits for its devices: call when no
-/// running work could wait for the caller.
-void wait_until_given_back();
 
 } // namespace lamella::gpu::cuda

@@ -31,7 +31,7 @@ void staging::reserve(size_t upload_bytes) {
   if (upload_bytes <= uploads_.size) return;
   uploads_ = {};
   uploads_.host = pinned_memory(upload_bytes);
-  uploads_.device = pool_memory(upload_bytes, stream_);
+  uploads_.device = device_memory(upload_bytes, stream_);
   uploads_.size = upload_bytes;
 }
 

@@ -213,9 +213,6 @@ public:
   bool tell_sleepers();
   void forget_sleepers() { watched_.clear(); }
 
-  /// Called before memory is allocated in the stream: that cannot be captured into a graph.
-  std::function<void()> before_growth = [] {};
-
   /// Nanoseconds a wait of the present work may take; set by the driver for each step.
   uint64_t timeout_ns = 0;
 
@@ -230,10 +227,7 @@ public:
   arena scratch;   ///< device memory of one operator; the stream's order makes it safe to reuse
 
 private:
-  std::shared_ptr<std::byte> grow(size_t bytes) {
-    before_growth();
-    return pool_memory(bytes, stream_);
-  }
+  std::shared_ptr<std::byte> grow(size_t bytes) { return device_memory(bytes, stream_); }
 
   int device_;
   cudaStream_t stream_ = nullptr;

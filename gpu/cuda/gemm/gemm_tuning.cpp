@@ -1,12 +1,14 @@
 // Choosing algorithms: everything the library offers and every own tile is run on random rows; what
 // has the bytes of the fixed arithmetic at several numbers and offsets of rows is timed, and the
 // fastest is taken. Rows are compared at offsets because a row's place in a tile must not matter.
+#include "gpu/cuda/driver/memory.hpp"
 #include "gpu/cuda/gemm/gemm.hpp"
 #include "gpu/cuda/gemm/gemm_check.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 
 namespace lamella::gpu::cuda {
 
@@ -15,15 +17,13 @@ namespace {
 constexpr int offers_per_class = 8;
 constexpr uint64_t seed = 0x5eed;
 
-struct device_free {
-  void operator()(void* p) const { cudaFree(p); }
-};
-using device_memory = std::unique_ptr<void, device_free>;
-
-device_memory allocate(size_t bytes) {
-  void* p = nullptr;
-  if (cudaMalloc(&p, bytes) != cudaSuccess) p = nullptr;
-  return device_memory{p};
+/// Null where there is no room.
+std::shared_ptr<std::byte> allocate(size_t bytes) {
+  try {
+    return device_memory(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 struct event_pair {
@@ -70,20 +70,18 @@ public:
 
   product rows(uint32_t first, uint32_t count, float* out) const {
     const auto& w = weights_[0];
-    return {w.type,    count,
-            w.outputs, w.inputs,
-            w.data,    static_cast<const std::byte*>(x_.get()) + dense_bytes(first, w.inputs),
-            out,       w.outputs};
+    return {w.type, count,    w.outputs, w.inputs, w.data, x_.get() + dense_bytes(first, w.inputs),
+            out,    w.outputs};
   }
 
   cudaError_t expect(const algorithm& fixed) {
-    return run(fixed, rows(0, plan_.rows_max, static_cast<float*>(expected_.get())));
+    return run(fixed, rows(0, plan_.rows_max, reinterpret_cast<float*>(expected_.get())));
   }
 
   /// Does it write the expected bytes of `count` rows from `first`? False also where it cannot run.
   bool agrees(const algorithm& a, uint32_t first, uint32_t count) {
-    auto* actual = static_cast<float*>(actual_.get());
-    auto* counter = static_cast<unsigned long long*>(differences_.get());
+    auto* actual = reinterpret_cast<float*>(actual_.get());
+    auto* counter = reinterpret_cast<unsigned long long*>(differences_.get());
     // All bits set is a NaN that no product writes.
     cudaMemsetAsync(actual, 0xff, output_bytes(count), stream_);
     cudaMemsetAsync(counter, 0, sizeof *counter, stream_);
@@ -92,7 +90,8 @@ public:
       return false;
     }
     const size_t outputs = weights_[0].outputs;
-    launch_count_differences(actual, static_cast<const float*>(expected_.get()) + first * outputs,
+    launch_count_differences(actual,
+                             reinterpret_cast<const float*>(expected_.get()) + first * outputs,
                              count * outputs, counter, stream_);
     unsigned long long found = 1;
     cudaMemcpyAsync(&found, counter, sizeof found, cudaMemcpyDeviceToHost, stream_);
@@ -108,7 +107,7 @@ public:
   /// Microseconds of one product over rotating weights, best of three; 0: it does not run.
   double time(const algorithm& a, uint32_t count, double not_above) {
     constexpr int matmuls = 4;
-    auto p = rows(0, count, static_cast<float*>(actual_.get()));
+    auto p = rows(0, count, reinterpret_cast<float*>(actual_.get()));
     double best = 0;
     for (int repetition = 0; repetition < 4; ++repetition) {
       cudaEventRecord(events_.from, stream_);
@@ -134,14 +133,14 @@ private:
   size_t output_bytes(uint32_t rows) const { return size_t{rows} * weights_[0].outputs * 4; }
   cudaError_t run(const algorithm& a, const product& p) {
     return matmuls_.run_one(a, p, plan_.splits, scratch_.get(), scratch_size_, stream_,
-                            {static_cast<uint32_t*>(tickets_.get()), split_tickets_most});
+                            {reinterpret_cast<uint32_t*>(tickets_.get()), split_tickets_most});
   }
 
   gemm& matmuls_;
   std::span<const dense_matrix> weights_;
   const gemm_plan& plan_;
   cudaStream_t stream_;
-  device_memory x_, expected_, actual_, scratch_, differences_, tickets_;
+  std::shared_ptr<std::byte> x_, expected_, actual_, scratch_, differences_, tickets_;
   size_t scratch_size_ = 0, next_ = 0;
   event_pair events_;
 };

@@ -23,7 +23,7 @@ __device__ inline unsigned char* dynamic_shared() {
 template <class Kernel, class... Args>
 void launch_kernel(Kernel kernel, dim3 grid, unsigned threads, size_t shared, cudaStream_t stream,
                    Args... args) {
-  count_launch(kernel);
+  count_launch();
   if (early_launches())
     launch_early(stream, grid, threads, shared, kernel, args...);
   else

@@ -118,12 +118,6 @@ struct bench {
   std::shared_ptr<cuda::driver::line> a, b;
 };
 
-/// After what tests before this one have given up: what is counted from here on is this test's.
-inline void start_counting() {
-  cuda::wait_until_given_back();
-  fake::reset();
-}
-
 inline work_status end_of(std::future<work_status>& x) {
   REQUIRE(x.wait_for(30s) == std::future_status::ready);
   return x.get();

@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(bench, "what a work lacked room for is there for the next, and
   auto again = run(a, {step});
   CHECK(end_of(again) == work_status::done);
   d.prepare(3);
-  start_counting();
+  fake::reset();
   const auto c = d.open();
   CHECK(fake::pinned() == 0);
   auto elsewhere = run(c, {step});
@@ -326,7 +326,7 @@ TEST_CASE("a device opens no more streams than it has queues for") {
 }
 
 TEST_CASE("closing a line in a mark and a driver with work under way leave nothing behind") {
-  start_counting();
+  fake::reset();
   const auto before = fake::allocations();
   {
     bench x;
@@ -345,6 +345,5 @@ TEST_CASE("closing a line in a mark and a driver with work under way leave nothi
     CHECK(end_of(waits) == work_status::aborted);
     x.b = x.d.open();
   }
-  cuda::wait_until_given_back();
   CHECK(fake::allocations() == before);
 }

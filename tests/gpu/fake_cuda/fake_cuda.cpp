@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -22,7 +21,6 @@ std::atomic<bool> broken{false};
 std::atomic<uint64_t> waited{0}, pinned_pieces{0};
 std::atomic<int64_t> allocated{0};
 std::atomic<uint32_t> refused_memory{0};
-std::atomic<uint64_t> graphs{0}, graph_launches{0};
 
 /// Launches that a stream takes before the next one waits for room.
 constexpr size_t launches_max = 1024;
@@ -44,10 +42,6 @@ struct CUstream_st {
   }
 
   void put(std::function<void()> kernel) {
-    if (captured) {
-      captured->push_back(std::move(kernel));
-      return;
-    }
     {
       std::unique_lock lock{mutex};
       if (kernels.size() >= launches_max) {
@@ -55,15 +49,6 @@ struct CUstream_st {
         changed.wait(lock, [this] { return kernels.size() < launches_max; });
       }
       kernels.push_back(std::move(kernel));
-    }
-    changed.notify_all();
-  }
-
-  /// All in the place of one launch.
-  void put_graph(const std::vector<std::function<void()>>& graph) {
-    {
-      std::lock_guard lock{mutex};
-      kernels.insert(kernels.end(), graph.begin(), graph.end());
     }
     changed.notify_all();
   }
@@ -90,15 +75,9 @@ struct CUstream_st {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::function<void()>> kernels;
-  std::optional<std::vector<std::function<void()>>> captured; ///< of the thread that captures
   bool stopping = false;
   std::thread thread;
 };
-
-struct CUgraph_st {
-  std::vector<std::function<void()>> kernels;
-};
-struct CUgraphExec_st : CUgraph_st {};
 
 struct CUevent_st {
   std::atomic<int64_t> ns{0};
@@ -137,7 +116,7 @@ constexpr int of_host = -1;
 
 cudaError_t allocate(void** p, size_t bytes, int owner) {
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  ++allocated;
+  if (owner != of_host) ++allocated;
   std::lock_guard lock{owners_mutex};
   owners[*p] = owner;
   return result();
@@ -147,10 +126,12 @@ cudaError_t give_back(void* p) {
   {
     std::lock_guard lock{owners_mutex};
     const auto owner = owners.extract(p);
-    if (owner && owner.mapped() != of_host && owner.mapped() != current_device) ++elsewhere;
+    if (owner && owner.mapped() != of_host) {
+      --allocated;
+      if (owner.mapped() != current_device) ++elsewhere;
+    }
   }
   std::free(p);
-  if (p != nullptr) --allocated;
   return cudaSuccess;
 }
 
@@ -167,7 +148,6 @@ cudaError_t cudaGetLastError() { return result(); }
 const char* cudaGetErrorName(cudaError_t) { return "cudaErrorFake"; }
 const char* cudaGetErrorString(cudaError_t) { return "a failure of the test"; }
 cudaError_t cudaMalloc(void** p, size_t bytes) {
-  if (refused_memory > 0) return --refused_memory, cudaErrorMemoryAllocation;
   wait_for_device();
   return allocate(p, bytes, current_device);
 }
@@ -198,6 +178,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return result();
 }
 cudaError_t cudaMallocAsync(void** p, size_t bytes, cudaStream_t) {
+  if (refused_memory > 0) return --refused_memory, cudaErrorMemoryAllocation;
   return allocate(p, bytes, current_device);
 }
 cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return give_back(p); }
@@ -235,41 +216,14 @@ cudaError_t cudaDeviceEnablePeerAccess(int to, unsigned) {
   std::lock_guard lock{owners_mutex};
   return reaches.insert({current_device, to}).second ? result() : cudaErrorPeerAccessAlreadyEnabled;
 }
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  return *pool = nullptr, result();
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, size_t) {
+  return result();
+}
 cudaError_t cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t s) {
   s->put([=] { std::memset(p, value, bytes); });
-  return result();
-}
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
-  s->captured.emplace();
-  return result();
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
-  *graph = new CUgraph_st{std::move(*s->captured)};
-  s->captured.reset();
-  return result();
-}
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete graph;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  *exec = new CUgraphExec_st{*graph};
-  ++graphs;
-  return result();
-}
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
-                                cudaGraphExecUpdateResultInfo*) {
-  if (exec->kernels.size() != graph->kernels.size()) return cudaErrorGraphExecUpdateFailure;
-  exec->kernels = graph->kernels;
-  return result();
-}
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  delete exec;
-  return cudaSuccess;
-}
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s) {
-  ++graph_launches;
-  s->put_graph(exec->kernels);
   return result();
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
@@ -314,7 +268,7 @@ void reset() {
     reaches.clear();
   }
   refused_memory = 0;
-  waited = pinned_pieces = graphs = graph_launches = elsewhere = 0;
+  waited = pinned_pieces = elsewhere = 0;
 }
 int64_t allocations() { return allocated; }
 void refuse_memory(uint32_t times) { refused_memory = times; }
@@ -331,7 +285,5 @@ void put_out_of_reach(int from, int to) {
   std::lock_guard lock{owners_mutex};
   out_of_reach.insert({from, to});
 }
-uint64_t graphs_made() { return graphs; }
-uint64_t graphs_launched() { return graph_launches; }
 
 } // namespace lamella::test::fake_cuda

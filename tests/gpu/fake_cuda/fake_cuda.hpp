@@ -41,8 +41,4 @@ int device_of(const void* memory);
 bool reach_is_open(int from, int to);
 void put_out_of_reach(int from, int to);
 
-/// Since the last reset.
-uint64_t graphs_made();
-uint64_t graphs_launched();
-
 } // namespace lamella::test::fake_cuda

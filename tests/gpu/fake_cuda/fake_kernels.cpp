@@ -74,21 +74,21 @@ void store(uint64_t* word, uint64_t value) {
 } // namespace
 
 cudaError_t launch_raise(uint32_t* word, cudaStream_t stream) {
-  count_launch(uint64_t{1});
+  count_launch();
   put(stream, [=] { std::atomic_ref{*word}.store(1u, std::memory_order_release); });
   return cudaGetLastError();
 }
 
 cudaError_t launch_fetch(const std::byte* host, size_t bytes, std::byte* device,
                          cudaStream_t stream) {
-  count_launch(uint64_t{2});
+  count_launch();
   put(stream, [=] { std::memcpy(device, host, bytes); });
   return cudaGetLastError();
 }
 
 cudaError_t launch_send_frame(const frame_header& header, frame_header* slot, uint64_t* sent,
                               uint64_t value, const channel_port& port, cudaStream_t stream) {
-  count_launch(uint64_t{3});
+  count_launch();
   put(stream, [=] {
     if (has_failed(port)) return;
     std::memcpy(slot, &header, sizeof header);
@@ -100,7 +100,7 @@ cudaError_t launch_send_frame(const frame_header& header, frame_header* slot, ui
 cudaError_t launch_receive_frame(const frame_header& expected, const std::byte* slot,
                                  const uint64_t* sent, uint64_t value, const channel_port& port,
                                  cudaStream_t stream) {
-  count_launch(uint64_t{4});
+  count_launch();
   put(stream, [=] {
     if (wait_for(sent, value, port) != channel_status::ok) return;
     frame_header x;
@@ -118,21 +118,21 @@ cudaError_t launch_receive_frame(const frame_header& expected, const std::byte* 
 
 cudaError_t enqueue_wait(cudaStream_t stream, const uint64_t* word, channel_turn turn,
                          const channel_port& port) {
-  count_launch(uint64_t{5});
+  count_launch();
   put(stream, [=] { wait_for(word, turn.fixed, port); });
   return cudaGetLastError();
 }
 
 cudaError_t launch_wait_either(const uint64_t* a, const uint64_t* b, uint64_t value,
                                const channel_port& port, cudaStream_t stream) {
-  count_launch(uint64_t{5});
+  count_launch();
   put(stream, [=] { wait_until([=] { return load(a) >= value || load(b) >= value; }, port); });
   return cudaGetLastError();
 }
 
 cudaError_t enqueue_post(cudaStream_t stream, uint64_t* word, channel_turn turn,
                          const channel_port& port) {
-  count_launch(uint64_t{6});
+  count_launch();
   put(stream, [=] {
     if (!has_failed(port)) store(word, turn.fixed);
   });
@@ -164,7 +164,7 @@ private:
 cudaError_t launch_ring_post(const frame_header& header, frame_header* slot, const ring_post& what,
                              const stream_posts& posts, const channel_port& port,
                              cudaStream_t stream) {
-  count_launch(uint64_t{7});
+  count_launch();
   auto* queue = reinterpret_cast<send_queue*>(posts.queue);
   put(stream, [=, birth = posts.birth, ready = posts.ready,
                how = posts.rings ? doorbell::store : doorbell::proxy] {

@@ -7,7 +7,7 @@ using namespace lamella::test;
 // A stream takes so many launches before the call waits, and the caller launches for all streams.
 TEST_CASE_FIXTURE(bench, "a work of many kernels that waits for another stream does not keep it "
                          "from being launched") {
-  start_counting();
+  fake::reset();
   std::array<uint64_t, 2> seen{};
   std::vector<uint32_t> words(5000);
   std::promise<void> put;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <thread>
 
 using namespace lamella;
 using namespace lamella::gpu;
@@ -47,31 +48,57 @@ TEST_CASE("rings between devices lie with the receiver where both reach it, else
   CHECK(*why == "cuda:5 cannot reach memory of cuda:4");
 }
 
-TEST_CASE("memory that is still on its way back is waited for where there is no other") {
-  cuda::wait_until_given_back();
+TEST_CASE("a device without room is no lost device") {
   fake::reset();
-  const auto before = fake::allocations();
-  auto old = cuda::device_memory(64);
-  old.reset();
   fake::refuse_memory(1);
-  const auto next = cuda::device_memory(64);
-  CHECK(next != nullptr);
-  CHECK(fake::allocations() == before + 1); // the old is gone
-  fake::refuse_memory(2);
   CHECK_THROWS_AS(cuda::device_memory(64), std::bad_alloc);
+  CHECK(cuda::device_memory(64) != nullptr);
+}
+
+TEST_CASE("memory is taken and given back while a kernel waits") {
+  fake::reset();
+  auto pinned = cuda::pinned_memory(1000);
+  cuda::queue q{0};
+  std::atomic<bool> go{false}, gone{false};
+  fake::put(q.handle(), [&] {
+    while (!go) std::this_thread::yield();
+    gone = true;
+  });
+  auto memory = cuda::device_memory(64), more = cuda::device_memory(64, q.handle());
+  memory.reset();
+  more.reset();
+  pinned.reset();
+  pinned = cuda::pinned_memory(600);
+  CHECK(fake::calls_that_waited() == 0);
+  CHECK_FALSE(gone);
+  go = true;
+  while (!gone) std::this_thread::yield();
+}
+
+TEST_CASE("pinned memory is used again for up to its size, and at least half of it") {
+  fake::reset();
+  auto a = cuda::pinned_memory(77'000);
+  auto* const first = a.get();
+  const auto pinned = fake::pinned();
+  a.reset();
+  a = cuda::pinned_memory(77'001);      // longer
+  auto b = cuda::pinned_memory(38'000); // shorter than half
+  CHECK(fake::pinned() == pinned + 2);
+  const auto c = cuda::pinned_memory(38'500);
+  CHECK(c.get() == first);
+  CHECK(fake::pinned() == pinned + 2);
 }
 
 TEST_CASE("memory goes back to the device it is of") {
-  cuda::wait_until_given_back(); // what tests before this one have given up
   fake::reset();
   const auto before = fake::allocations();
   {
     cuda::check(cudaSetDevice(3), "device");
     cuda::queue q{3};
-    const auto of_pool = cuda::pool_memory(64, q.handle()), plain = cuda::device_memory(64);
+    const auto of_stream = cuda::device_memory(64, q.handle()), of_any = cuda::device_memory(64),
+               lasting = cuda::lasting_memory(64);
     cuda::check(cudaSetDevice(0), "device");
   }
-  cuda::wait_until_given_back();
   CHECK(fake::allocations() == before);
   CHECK(fake::given_back_elsewhere() == 0);
 }
