@@ -123,7 +123,8 @@ struct rope_args {
 struct silu_mul_args {
   const float *gate, *up; ///< [M, width]
   uint32_t rows, width;
-  float* out; ///< [M, width]; may be gate or up
+  float* out;               ///< [M, width]; may be gate or up
+  bool ends_inputs = false; ///< nothing reads gate and up afterwards: they need not be written
 };
 
 /// out = a + b

@@ -188,7 +188,7 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
     ops_.scale({in(0), x.factor, rows, width, out}, context);
     break;
   case opcode::silu_mul:
-    ops_.silu_mul({in(0), in(1), rows, width, out}, context);
+    ops_.silu_mul({in(0), in(1), rows, width, out, x.ends_inputs}, context);
     break;
   case opcode::add:
     ops_.add({in(0), in(1), rows, width, out}, context);

@@ -163,6 +163,12 @@ public:
     for (auto t : ending) free_.push_back(buffer_of_[t]);
   }
 
+  /// Whether nothing reads the draft's inputs after it.
+  bool ends_inputs(uint32_t index, const draft& d) const {
+    return std::all_of(d.inputs.begin(), d.inputs.end(),
+                       [&](tensor_id t) { return last_use_[t] == index; });
+  }
+
   buffer_id buffer_of(tensor_id t) const { return buffer_of_[t]; }
   const std::vector<uint32_t>& widths() const { return width_; }
   const std::vector<bool>& selected() const { return buffer_selected_; }
@@ -230,7 +236,8 @@ model_program make_program(const model_spec& spec, operator_graph graph, const m
   for (uint32_t k = 0; k < slices.count(); ++k) result.slices.push_back({k, {}, {}});
   for (uint32_t i = 0; i < drafts.size(); ++i) {
     const auto& d = drafts[i];
-    instruction x{d.code, d.layer, {}, {}, d.weights, d.heads, d.factor, d.outputs};
+    instruction x{
+        d.code, d.layer, {}, {}, d.weights, d.heads, d.factor, d.outputs, plan.ends_inputs(i, d)};
     for (auto t : d.inputs) x.inputs.push_back(plan.buffer_of(t));
     plan.place(i, d);
     for (auto t : d.outputs) x.outputs.push_back(plan.buffer_of(t));

@@ -45,6 +45,7 @@ struct instruction {
   uint32_t heads = 0;             ///< rope, rms_norm
   float factor = 1;               ///< scale
   std::vector<tensor_id> results; ///< the tensors behind `outputs`, for people
+  bool ends_inputs = false;       ///< nothing reads the tensors behind `inputs` after it
 };
 
 /// A tensor that later slices need: it stays in its buffer, or migrates with the batch (L-M21).

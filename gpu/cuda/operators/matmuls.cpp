@@ -28,6 +28,17 @@ std::string name_of(std::span<const gemm_part> parts) {
 
 } // namespace
 
+std::optional<dense_matrix> side_by_side(const dense_matrix& first, const dense_matrix& second) {
+  const bool adjacent =
+      first.type == second.type && first.outputs == second.outputs && first.inputs == second.inputs
+      && static_cast<const std::byte*>(first.data) + dense_bytes(first.outputs, first.inputs)
+             == second.data;
+  if (!adjacent
+      || splits_of(first.outputs, first.inputs) != splits_of(2 * first.outputs, first.inputs))
+    return std::nullopt;
+  return dense_matrix{first.type, 2 * first.outputs, first.inputs, first.data};
+}
+
 matmuls::matmuls() {
   if (auto why = gemm_.open()) throw std::runtime_error{*why};
 }
@@ -46,6 +57,30 @@ matmuls& matmuls::of(int device) {
 
 void matmuls::prepare(const dense_matrix& weight) {
   std::lock_guard lock{mutex_};
+  tune(weight);
+  if (side_by_side(last_prepared_, weight)) tune_twice(weight);
+  last_prepared_ = weight;
+}
+
+/// For the shape of two such weights side by side. The one before may be gone by now.
+void matmuls::tune_twice(const dense_matrix& weight) {
+  const weight_shape shape{weight.type, 2 * weight.outputs, weight.inputs};
+  if (prepared_.contains(shape)) return;
+  const auto bytes = dense_bytes(weight.outputs, weight.inputs);
+  std::shared_ptr<std::byte> both;
+  try {
+    both = device_memory(2 * bytes);
+  } catch (const std::bad_alloc&) {
+    prepared_.insert(shape);
+    ++untuned_;
+    return;
+  }
+  for (auto* half : {both.get(), both.get() + bytes})
+    check(cudaMemcpy(half, weight.data, bytes, cudaMemcpyDeviceToDevice), "copy of a weight");
+  tune({shape.type, shape.outputs, shape.inputs, both.get()});
+}
+
+void matmuls::tune(const dense_matrix& weight) {
   if (!prepared_.insert({weight.type, weight.outputs, weight.inputs}).second) return;
   const auto began = std::chrono::steady_clock::now();
   const auto bytes = dense_bytes(weight.outputs, weight.inputs);
@@ -86,13 +121,6 @@ double matmuls::seconds_preparing() const {
 
 void matmuls::run(const float* x, uint32_t rows, std::span<const gemm_part> parts, queue& on) {
   const auto& first = parts.front().weight;
-  size_t scratch_bytes = 0;
-  for (const auto& p : parts) {
-    scratch_bytes =
-        std::max(scratch_bytes, gemm::scratch_bytes(rows, p.weight.outputs, p.weight.inputs));
-    if (p.weight.type != first.type || p.weight.inputs != first.inputs)
-      throw std::runtime_error{"matmuls of one input have weights of different types"};
-  }
   const auto count = size_t{rows} * first.inputs;
   on.matmuls_read = first.type;
   const auto* narrow = on.copies().of(x, count, first.type);
@@ -102,9 +130,21 @@ void matmuls::run(const float* x, uint32_t rows, std::span<const gemm_part> part
           "rounding of activations");
     narrow = rounded;
   }
+  run(narrow, rows, parts, on);
+}
+
+void matmuls::run(const uint16_t* x, uint32_t rows, std::span<const gemm_part> parts, queue& on) {
+  const auto& first = parts.front().weight;
+  size_t scratch_bytes = 0;
+  for (const auto& p : parts) {
+    scratch_bytes =
+        std::max(scratch_bytes, gemm::scratch_bytes(rows, p.weight.outputs, p.weight.inputs));
+    if (p.weight.type != first.type || p.weight.inputs != first.inputs)
+      throw std::runtime_error{"matmuls of one input have weights of different types"};
+  }
   auto* scratch = on.scratch.allocate<std::byte>(scratch_bytes);
   std::lock_guard lock{mutex_};
-  check(gemm_.run(narrow, rows, parts, scratch, scratch_bytes,
+  check(gemm_.run(x, rows, parts, scratch, scratch_bytes,
                   on.stream(tracing ? name_of(parts) : std::string{}), on.tickets()),
         "matmul");
 }

@@ -11,6 +11,8 @@
 #include "gpu/cuda/rows/sample.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <vector>
 
 namespace lamella::gpu::cuda {
@@ -26,6 +28,41 @@ public:
   explicit open_add(const add_args& x) : args{x} {}
   void launch(queue& on) override { check(launch_add(args, on.stream("add")), "add"); }
   add_args args;
+};
+
+/// The two products that a silu_mul is made of, launched as one by it; or as two, where something
+/// else comes first.
+class open_gate_and_up final : public open_kernel {
+public:
+  /// Two products of up to this many rows are left open. Of more the second is no loss, and the
+  /// outputs of both side by side take room.
+  static constexpr uint32_t rows_max = 256;
+
+  /// x: a copy in the workspace.
+  open_gate_and_up(const uint16_t* x, uint32_t rows, const gemm_part& gate, const gemm_part& up)
+      : x_{x}, rows_{rows}, parts_{gate, up} {}
+
+  void launch(queue& on) override { matmuls::of(on.device()).run(x_, rows_, parts_, on); }
+
+  bool made_for(const silu_mul_args& x) const {
+    return x.ends_inputs && x.gate == parts_[0].out && x.up == parts_[1].out && x.rows == rows_
+           && x.width == parts_[0].weight.outputs;
+  }
+
+  /// out: [rows, 2 * outputs], gate and up of each row.
+  void launch_as_one(const dense_matrix& weight, float* out, queue& on) const {
+    const gemm_part both{weight, out, weight.outputs};
+    matmuls::of(on.device()).run(x_, rows_, {&both, 1}, on);
+  }
+
+  std::optional<dense_matrix> both() const {
+    return side_by_side(parts_[0].weight, parts_[1].weight);
+  }
+
+private:
+  const uint16_t* x_;
+  uint32_t rows_;
+  std::array<gemm_part, 2> parts_;
 };
 
 /// Room for the copy of a whole output that is about to be written.
@@ -69,16 +106,30 @@ void matmul(const matmul_args& args, kernel_context) {
     q.copies().forget(p.out);
     parts.push_back({dense(p.weight), p.out, p.out_stride});
   }
-  matmuls::of(q.device()).run(args.x, args.rows, parts, q);
+  q.matmuls_read = parts[0].weight.type;
+  const auto* x =
+      q.copies().of(args.x, size_t{args.rows} * parts[0].weight.inputs, parts[0].weight.type);
+  if (parts.size() == 2 && x != nullptr && args.rows <= open_gate_and_up::rows_max
+      && side_by_side(parts[0].weight, parts[1].weight))
+    q.open(std::make_unique<open_gate_and_up>(x, args.rows, parts[0], parts[1]));
+  else
+    matmuls::of(q.device()).run(args.x, args.rows, parts, q);
 }
 
 void silu_mul(const silu_mul_args& args, kernel_context) {
   if (args.rows == 0) return;
   auto& q = queue::current();
   const auto copy = copy_of(q, args.out, size_t{args.rows} * args.width);
-  check(launch_silu_mul({args.gate, args.up, args.rows, args.width, args.width, args.out, copy},
-                        q.stream("silu_mul")),
-        "silu_mul");
+  silu_mul_rows rows{args.gate, args.up, args.rows, args.width, args.width, args.out, copy};
+  if (const auto* open = q.opened<open_gate_and_up>(); open != nullptr && open->made_for(args)) {
+    const auto products = q.take<open_gate_and_up>();
+    auto* both = q.scratch.allocate<float>(size_t{args.rows} * 2 * args.width);
+    products->launch_as_one(*products->both(), both, q);
+    rows.gate = both;
+    rows.up = both + args.width;
+    rows.in_stride = 2 * args.width;
+  }
+  check(launch_silu_mul(rows, q.stream("silu_mul")), "silu_mul");
 }
 
 void add(const add_args& args, kernel_context) {
