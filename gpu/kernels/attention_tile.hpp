@@ -48,7 +48,8 @@ struct tile_source {
   size_t scale_at;           ///< of q8: bytes from K, and from V, to its scale
 };
 
-/// What to fetch while a tile is worked on: the same 16 rows of the tile to come.
+/// What to fetch while a tile is worked on: the same 16 rows of the tile to come. Into the second
+/// level: a core waits for more lines there than the first has room for, and reads twice as much.
 struct tile_prefetch {
   const std::byte* const* rows;
   size_t k_offset, v_offset;
@@ -57,8 +58,8 @@ struct tile_prefetch {
   [[gnu::always_inline]] void four_rows(uint32_t first) const {
     for (uint32_t i = first; i < first + 4; ++i)
       for (uint32_t at = 0; at < bytes; at += 64) {
-        __builtin_prefetch(rows[i] + k_offset + at);
-        __builtin_prefetch(rows[i] + v_offset + at);
+        __builtin_prefetch(rows[i] + k_offset + at, 0, 2);
+        __builtin_prefetch(rows[i] + v_offset + at, 0, 2);
       }
   }
 };

@@ -31,7 +31,7 @@ struct lanes {
   // Queries that share a tile of K, and vectors of V taken at once.
   static constexpr int queries = 4, value_vectors = 4;
   /// How far ahead of its use the cache is fetched.
-  static constexpr uint32_t prefetch_bytes = 12288;
+  static constexpr uint32_t prefetch_bytes = 16384;
 
   static vec zero() { return _mm512_setzero_ps(); }
   static vec set(float x) { return _mm512_set1_ps(x); }
