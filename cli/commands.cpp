@@ -101,6 +101,11 @@ std::vector<command> bench_commands() {
        "  lamella bench gemm\n"
        "  lamella bench gemm --type q4_1,q4_k,q6_k --rows 1,8,64 --json",
        setup_bench_gemm},
+      {"bench attention", "Benchmark attention over KV caches of each type",
+       "  lamella bench attention\n"
+       "  lamella bench attention --kv f16,q8 --batch 1,32 --context 1024 --json\n"
+       "  lamella bench attention --queries 256 --batch 1",
+       setup_bench_attention},
       {"bench channel", "Benchmark links between processes against plain sockets",
        "  lamella bench channel\n"
        "  lamella bench channel --tier shm,tcp --json",

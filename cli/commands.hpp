@@ -88,6 +88,7 @@ run_function setup_doctor(CLI::App& app);
 run_function setup_simulate(CLI::App& app);
 run_function setup_plan(CLI::App& app);
 run_function setup_bench_gemm(CLI::App& app);
+run_function setup_bench_attention(CLI::App& app);
 run_function setup_bench_channel(CLI::App& app);
 run_function setup_model_fetch(CLI::App& app);
 run_function setup_model_inspect(CLI::App& app);

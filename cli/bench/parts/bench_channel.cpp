@@ -1,7 +1,7 @@
-#include "cli/bench/bench_channel.hpp"
+#include "cli/bench/parts/bench_channel.hpp"
 
 #include "base/json_writer.hpp"
-#include "cli/bench/bench_channel_wire.hpp"
+#include "cli/bench/parts/bench_channel_wire.hpp"
 #include "net/rdma/open_verbs.hpp"
 #include "net/rdma/verbs.hpp"
 

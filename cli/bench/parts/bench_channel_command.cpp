@@ -1,6 +1,6 @@
 /// The flags of `lamella bench channel`.
 #include "cli/app.hpp"
-#include "cli/bench/bench_channel.hpp"
+#include "cli/bench/parts/bench_channel.hpp"
 #include "cli/commands.hpp"
 
 namespace lamella::cli {

@@ -1,4 +1,4 @@
-#include "cli/bench/bench_channel_wire.hpp"
+#include "cli/bench/parts/bench_channel_wire.hpp"
 
 #include "gpu/ring/poll_timeout.hpp"
 #include "net/data_plane/data_plane.hpp"

@@ -1,7 +1,8 @@
-#include "cli/bench/bench_gemm.hpp"
+#include "cli/bench/parts/bench_gemm.hpp"
 
 #include "actors/machine/sizing.hpp"
 #include "base/json_writer.hpp"
+#include "cli/bench/parts/bench_machine.hpp"
 #include "cli/commands.hpp"
 #include "cli/machine_limits.hpp"
 
@@ -20,15 +21,6 @@ namespace {
 using gpu::packed_matrix;
 using model::tensor_type;
 
-/// Threads and memory of the benchmark.
-struct bench_machine {
-  explicit bench_machine(unsigned threads) : workers{threads} {}
-  gpu::kernel_context context() { return {workers, scratch}; }
-
-  team workers;
-  arena scratch, weights;
-};
-
 /// Rows as they might lie in a file. Any two neighbouring bytes from 0x20 to 0x2f are an ordinary
 /// half, bfloat16 or end of a float, wherever a type has them.
 std::vector<std::byte> random_rows(tensor_type type, uint32_t outputs, uint32_t inputs) {
@@ -44,7 +36,7 @@ std::vector<std::byte> random_rows(tensor_type type, uint32_t outputs, uint32_t 
 
 packed_matrix pack(const gpu::operators& ops, tensor_type type, std::span<const std::byte> rows,
                    uint32_t outputs, uint32_t inputs, bench_machine& on) {
-  auto* data = on.weights.allocate<std::byte>(ops.packed_bytes(type, outputs, inputs));
+  auto* data = on.data.allocate<std::byte>(ops.packed_bytes(type, outputs, inputs));
   ops.pack(type, rows.data(), outputs, inputs, data, on.workers);
   return {type, outputs, inputs, data};
 }

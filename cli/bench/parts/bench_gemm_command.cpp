@@ -1,6 +1,6 @@
 /// The flags of `lamella bench gemm`.
 #include "cli/app.hpp"
-#include "cli/bench/bench_gemm.hpp"
+#include "cli/bench/parts/bench_gemm.hpp"
 #include "cli/commands.hpp"
 
 #include <algorithm>

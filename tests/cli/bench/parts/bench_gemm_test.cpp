@@ -1,5 +1,5 @@
 // `lamella bench gemm` on small matrices: every type gets its rows, and what cannot be is told.
-#include "cli/bench/bench_gemm.hpp"
+#include "cli/bench/parts/bench_gemm.hpp"
 
 #include <doctest/doctest.h>
 
