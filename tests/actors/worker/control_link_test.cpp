@@ -80,7 +80,8 @@ private:
       std::array<char, 65536> bytes;
       const auto got = ::read(fds[static_cast<size_t>(from)].fd, bytes.data(), bytes.size());
       if (flip && got > 20) bytes[20] ^= 1; // of the nonce
-      if (got <= 0 || ::write(to, bytes.data(), static_cast<size_t>(got)) != got) return false;
+      if (got <= 0 || ::send(to, bytes.data(), static_cast<size_t>(got), MSG_NOSIGNAL) != got)
+        return false;
     }
     return true;
   }
