@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <numeric>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -26,6 +25,8 @@ using gpu::half_type;
 /// More than processors hold in their caches.
 constexpr size_t uncached_bytes = size_t{256} << 20;
 constexpr uint32_t layers_max = 4'096;
+/// Of one cache: a shape's caches of all types are in memory at once, and slots have 32 bits.
+constexpr size_t bytes_max = size_t{2} << 30;
 
 /// The shape of one call, without its numbers.
 struct attention_shape {
@@ -36,7 +37,7 @@ struct attention_shape {
   half_type wire() const { return cache == half_type::q8 ? half_type::f16 : cache; }
   gpu::kv_layer layer() const { return {nullptr, cache, kv_heads, dim}; }
   uint32_t rows() const { return batch * queries; }
-  uint32_t slots() const { return batch * (context + queries); }
+  size_t slots() const { return size_t{batch} * (context + queries); }
   size_t layer_bytes() const { return slots() * layer().row_bytes(); }
 };
 
@@ -122,21 +123,19 @@ std::vector<std::byte> normal_numbers(half_type type, const gpu::operators& ops,
 /// Writes all slots of a layer: as new rows of one sequence.
 void fill(const gpu::operators& ops, const attention_shape& shape, std::byte* layer,
           std::span<const std::byte> numbers, bench_machine& on) {
-  attention_shape all{shape.cache, 1, 0, shape.slots(), shape.kv_heads, shape.group, shape.dim};
-  constexpr uint32_t rows_max = 4'096; // what a call's numbers take is of its rows
+  constexpr size_t rows_max = 4'096; // K and V of a call take memory
   const auto row_bytes = shape.layer().row_bytes();
-  for (uint32_t first = 0; first < shape.slots(); first += rows_max) {
-    all.queries = std::min(rows_max, shape.slots() - first);
-    const gpu::attention_span span{0, all.queries, 0, 0, 1};
-    const gpu::slot_run run{0, all.queries};
-    std::vector<std::byte> kv(size_t{all.queries} * shape.kv_heads * shape.dim
-                              * bytes_of(shape.wire()));
+  for (size_t first = 0; first < shape.slots(); first += rows_max) {
+    const auto rows = static_cast<uint32_t>(std::min(rows_max, shape.slots() - first));
+    const gpu::attention_span span{0, rows, 0, 0, 1};
+    const gpu::slot_run run{0, rows};
+    std::vector<std::byte> kv(size_t{rows} * shape.kv_heads * shape.dim * bytes_of(shape.wire()));
     for (size_t at = 0; at < kv.size(); at += numbers.size())
       std::memcpy(kv.data() + at, numbers.data(), std::min(numbers.size(), kv.size() - at));
     gpu::attention_args args{};
     args.kv = shape.layer();
     args.kv.rows = layer + first * row_bytes;
-    args.rows = all.queries;
+    args.rows = rows;
     args.group = shape.group;
     args.wire = shape.wire();
     args.k_new = args.v_new = kv.data();
@@ -248,6 +247,12 @@ std::vector<bench_attention_row> measure_attention(const bench_attention_options
         const attention_shape shape{cache, batch, context, o.queries, o.kv_heads, o.group, o.dim};
         const auto numbers = normal_numbers(shape.wire(), ops, on);
         check(ops, shape, numbers, on);
+        if (shape.layer_bytes() > bytes_max)
+          throw std::runtime_error{"a batch of " + std::to_string(batch) + " with a context of "
+                                   + std::to_string(context) + " needs "
+                                   + std::to_string(shape.layer_bytes() >> 20)
+                                   + " MB per KV type, at most " + std::to_string(bytes_max >> 20)
+                                   + " are possible; lower --batch or --context"};
         layers.push_back(layers_of(shape));
         memories.push_back(memory_of_caches->allocate(shape.layer_bytes() * layers.back()));
         auto* data = memories.back()->data();

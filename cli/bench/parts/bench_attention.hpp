@@ -35,8 +35,8 @@ struct bench_attention_row {
 /// All three steps of the operators (attention_args), with the new rows' K and V. The cache of each
 /// shape has so many layers that no processor's cache holds them, and the types are measured in
 /// turn, so that all see the same background load. The set is compared with the reference before.
-/// Takes the largest cache's memory, at least 256 MB, per type. Throws std::runtime_error when the
-/// output is wrong or the set does not support a shape.
+/// Takes the cache's memory, at least 256 MB, per type. Throws std::runtime_error when the output
+/// is wrong, the set does not support a shape, or a cache would take more than 2 GB.
 std::vector<bench_attention_row> measure_attention(const bench_attention_options& options,
                                                    const gpu::operators& ops, unsigned threads);
 

@@ -51,3 +51,18 @@ TEST_CASE("a set whose attention is wrong is told") {
   CHECK_THROWS_WITH_AS(measure_attention(options, wrong, 1),
                        "attention over f16 gives wrong results", std::runtime_error);
 }
+
+TEST_CASE("a cache beyond 2 GB is refused with what it would take") {
+  bench_attention_options options;
+  options.caches = {half_type::f16};
+  options.batches = {4096};
+  options.contexts = {1'000'000};
+  std::string reason;
+  const auto* ops = gpu::find_operators("auto", &reason);
+  REQUIRE(ops != nullptr);
+  CHECK_THROWS_WITH_AS(
+      measure_attention(options, *ops, 1),
+      "a batch of 4096 with a context of 1000000 needs 16000016 MB per KV type, at "
+      "most 2048 are possible; lower --batch or --context",
+      std::runtime_error);
+}
