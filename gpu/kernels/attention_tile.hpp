@@ -48,8 +48,8 @@ struct tile_source {
   size_t scale_at;           ///< of q8: bytes from K, and from V, to its scale
 };
 
-/// What to fetch while a tile is worked on: the same 16 rows of the tile to come. Into the second
-/// level: a core waits for more lines there than the first has room for, and reads twice as much.
+/// What to prefetch while a tile is worked on: the same 16 rows of the tile to come. Into L2: a
+/// core can have more lines on their way to L2 than to L1.
 struct tile_prefetch {
   const std::byte* const* rows;
   size_t k_offset, v_offset;

@@ -31,7 +31,7 @@ public:
 
   /// Maximum lines of one device. A device has 32 queues (CUDA_DEVICE_MAX_CONNECTIONS); further
   /// streams share them, and a waiting kernel could block the one it waits for. Some queues are
-  /// left for loading. config/settings.cpp rejects settings that need more.
+  /// left for loading. config/rules.cpp rejects settings that need more.
   static constexpr size_t lines_max = 28;
 
   /// `device` is current on this thread.
