@@ -10,7 +10,12 @@ source=${3:-}
 work=$(mktemp -d)
 server=
 workers=() # started by the test itself
+logs=()    # of the servers that were started
 cleanup() {
+  # What happened there, where a check has failed: the log is gone with the folder.
+  if [ "$failures" != 0 ]; then
+    for log in "${logs[@]}"; do printf 'the end of %s:\n' "$log" && tail -n 100 "$work/$log"; done
+  fi
   if [ -n "$server" ]; then kill -KILL "$server"; fi
   for pid in "${workers[@]}"; do kill -KILL "$pid"; done
   rm -rf "$work"
@@ -35,6 +40,7 @@ serve() {
   local log=$1
   shift
   : >"$log"
+  case " ${logs[*]} " in *" $log "*) ;; *) logs+=("$log") ;; esac
   "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 "${patient[@]}" "$@" 2>"$log" &
   server=$!
   for _ in $(seq 3000); do
