@@ -74,6 +74,7 @@ struct link_setup {
   /// Addresses of the two ends of this worker's control connection: its own, and that of the
   /// control process as this host reaches it. Empty in the control process.
   std::string here{}, home{};
+  std::chrono::milliseconds reply_timeout{300}; ///< of probes of peers
 };
 
 /// Creates the port of a process. Throws std::runtime_error with the reason when it cannot listen.

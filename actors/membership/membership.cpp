@@ -244,7 +244,9 @@ void begin(membership_ptr self, membership_config config) {
   const auto poll_interval = self->state.config.poll_interval;
   if (poll_interval.count() > 0) self->delayed_send(self, poll_interval, caf::tick_atom_v);
   if (const auto dead = self->state.config.dead; dead.count() > 0) {
-    self->state.timeout.emplace(std::chrono::duration_cast<std::chrono::milliseconds>(dead));
+    const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(dead);
+    self->state.timeout.emplace(silence);
+    self->state.reach = scheduler::reach_book{scheduler::failing_needed(silence)};
     self->delayed_send(self, self->state.timeout->every(), probe_atom_v);
   }
   begin_ticking(self);

@@ -12,6 +12,7 @@
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/seat_devices.hpp"
 #include "base/failpoint.hpp"
+#include "scheduler/membership/reach_book.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -326,8 +327,14 @@ void control_plane::take_own_seats() {
   const auto& parts = *config_.parts;
   std::optional<link_port> port; // one for all seats of this process
   if (distributed())
-    port = config_.links({link_secret_, link_cluster_, word_of(parts.options.net.transport),
-                          folder_->path().string(), parts.engine->bell()});
+    port = config_.links({link_secret_,
+                          link_cluster_,
+                          word_of(parts.options.net.transport),
+                          folder_->path().string(),
+                          parts.engine->bell(),
+                          {},
+                          {},
+                          scheduler::failing_needed(parts.options.control.dead)});
   maker_->connect(std::move(port));
   caf::scoped_actor self{system_};
   self->request(own_, caf::infinite, caf::open_atom_v, members_)

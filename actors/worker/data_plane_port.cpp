@@ -112,6 +112,7 @@ link_port_maker data_plane_links(std::string listen) {
     options.cluster = setup.cluster;
     options.transport = setup.transport;
     options.bell = setup.bell;
+    options.asking.timeout = setup.reply_timeout;
     options.on_event = [book](const net::link_event& x) { book->note(x); };
     auto plane = std::make_shared<net::data_plane>(std::move(options));
     link_port port;

@@ -10,6 +10,7 @@
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/door.hpp"
 #include "actors/worker/worker.hpp"
+#include "scheduler/membership/reach_book.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -259,7 +260,8 @@ void worker_process::session::start_worker() {
   const auto& terms = grant_.terms;
   auto port =
       process_.links_({terms.link_secret, terms.link_cluster, terms.transport, terms.link_folder,
-                       process_.engine_->bell(), reached_.here, reached_.there});
+                       process_.engine_->bell(), reached_.here, reached_.there,
+                       scheduler::failing_needed(process_.options_.control.dead)});
   have_.address = port.address;
   worker_config config;
   config.where = {process_.options_.role, grant_.index};

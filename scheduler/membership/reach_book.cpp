@@ -27,7 +27,7 @@ void reach_book::told(const seat& by, const std::vector<reach_view>& views, time
 
 std::set<failed_pair> reach_book::failed(time_point now) const {
   const auto there = [&](const record& x) {
-    return x.able && x.heard && now - *x.heard <= silence && *x.heard - *x.since >= failing_needed;
+    return x.able && x.heard && now - *x.heard <= silence && *x.heard - *x.since >= failing_needed_;
   };
   std::set<failed_pair> result;
   bool some_may = false;
@@ -38,13 +38,13 @@ std::set<failed_pair> reach_book::failed(time_point now) const {
       const auto other = known_.find(peer);
       if (view.failing.count() == 0 || other == known_.end() || !there(other->second)) continue;
       // What was said before the peer went on after a silence counts for nothing.
-      if (*x.heard - *other->second.since < failing_needed) continue;
-      some_may = some_may || view.failing < failing_needed;
+      if (*x.heard - *other->second.since < failing_needed_) continue;
+      some_may = some_may || view.failing < failing_needed_;
       longest = std::max(longest, view.failing);
-      if (view.failing >= failing_needed) result.insert(std::minmax(by, peer));
+      if (view.failing >= failing_needed_) result.insert(std::minmax(by, peer));
     }
   }
-  if (some_may && longest < 2 * failing_needed) result.clear();
+  if (some_may && longest < 2 * failing_needed_) result.clear();
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include "scheduler/membership/link_verdicts.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -20,6 +21,13 @@ struct reach_view {
   std::chrono::milliseconds failing{0}; ///< for how long all probes have failed
 };
 
+/// Time for which the probes of a pair must fail before a worker is blamed, and reply timeout of
+/// one probe. `dead`: control.dead_seconds; machines whose workers may be silent for long have
+/// threads that get no processor for long, those of the data plane too.
+constexpr std::chrono::milliseconds failing_needed(std::chrono::milliseconds dead) {
+  return std::max(std::chrono::milliseconds{300}, dead / 10);
+}
+
 /// Workers probe the shards, and shards probe each other: the connecting side probes, and a reply
 /// proves both directions. A pair fails only while both sides reply to the control process: stopped
 /// workers are detected elsewhere (scheduler/membership/probe_timeout).
@@ -28,14 +36,15 @@ public:
   using time_point = std::chrono::steady_clock::time_point;
   using milliseconds = std::chrono::milliseconds;
 
-  /// Time for which the probes of a pair must fail before a worker is blamed. Pairs that have
-  /// failed for less are waited for, up to twice as long in all: one pair alone does not identify
-  /// the worker at fault.
-  static constexpr milliseconds failing_needed{300};
   /// A worker that is silent for longer counts as stopped.
   static constexpr milliseconds silence{500};
   static constexpr milliseconds torn_window{10'000};
   static constexpr size_t torn_needed = 4;
+
+  /// `failing_needed`: see there. Pairs that have failed for less are waited for, up to twice as
+  /// long in all: one pair alone does not identify the worker at fault.
+  explicit reach_book(milliseconds failing_needed = scheduler::failing_needed({}))
+      : failing_needed_{failing_needed} {}
 
   /// Replicas connect links among themselves too (L-M21).
   void replicas_meet() { replicas_meet_ = true; }
@@ -81,6 +90,7 @@ private:
   /// Whether the one connects links to the other.
   bool connects(const seat& by, const seat& peer) const;
 
+  milliseconds failing_needed_;
   bool replicas_meet_ = false;
   std::map<seat, record> known_;
 };

@@ -132,6 +132,7 @@ struct joined {
   std::vector<json_value> choices_of(const std::vector<std::string>& bodies) {
     net::http_client_loop loop;
     std::vector<json_value> result(bodies.size());
+    bool refused = false;
     for (size_t i = 0; i < bodies.size(); ++i) {
       net::http_call_request x;
       x.method = "POST";
@@ -141,12 +142,14 @@ struct joined {
       net::http_call_events on;
       on.on_done = [&, i](const net::http_reply& reply) {
         CHECK_MESSAGE(reply.status == 200, reply.body);
+        refused = refused || reply.status != 200;
         result[i] = at(answer_of(reply).json, "choices");
       };
       on.on_error = [](const net::http_call_error& e) { FAIL_CHECK(e.what()); };
       loop.call({"127.0.0.1", node->http_port(), ""}, std::move(x), std::move(on));
     }
     loop.run();
+    if (refused) MESSAGE("what had happened: ", call("GET", "/admin/events", {}, true).body);
     return result;
   }
 };

@@ -60,6 +60,19 @@ TEST_CASE_FIXTURE(four, "A1 a pair fails when its questions have failed for long
   CHECK(book.failed(now).empty());
 }
 
+TEST_CASE_FIXTURE(four, "A1 where workers may be silent for longer, pairs may fail for longer") {
+  CHECK(failing_needed(1s) == 300ms);
+  CHECK(failing_needed(3s) == 300ms);
+  CHECK(failing_needed(20s) == 2s);
+  book = reach_book{failing_needed(20s)};
+  for (const auto& who : {r0, r1, s0, s1}) book.sits(who, true);
+  go_on(3s);
+  go_on(2s, {{r0, s1}});
+  CHECK(book.failed(now).empty());
+  go_on(100ms, {{r0, s1}});
+  CHECK(book.failed(now) == std::set<failed_pair>{{r0, s1}});
+}
+
 TEST_CASE_FIXTURE(four, "A1 pairs that fail a little later are waited for, and not for long") {
   go_on(1s);
   go_on(200ms, {{r0, s1}});
