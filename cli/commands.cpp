@@ -94,7 +94,7 @@ std::vector<command> bench_commands() {
        setup_bench_agreement},
       {"bench perplexity", "Measure how well a model predicts a text, with several number types",
        "  lamella bench perplexity text.txt\n"
-       "  lamella bench perplexity text.txt --kv f16,q8\n"
+       "  lamella bench perplexity text.txt --kv f16,q8,q4\n"
        "  lamella bench perplexity text.txt --model m.Q8_0.gguf --against m.Q4_K_M.gguf --json",
        setup_bench_perplexity},
       {"bench gemm", "Benchmark matmuls with weights of each type",

@@ -147,9 +147,11 @@ void add_numerics(table& t) {
       {number_type::f16, "f16"}, {number_type::f32, "f32"}, {number_type::bf16, "bf16"}};
   auto cached = types;
   cached.push_back({number_type::q8, "q8"});
+  cached.push_back({number_type::q4, "q4"});
   t.choice<number_type>(
       "kv.dtype", reload::restart, cached,
-      "Element type of the KV cache; q8 stores a byte per element and a scale per head.",
+      "Element type of the KV cache; q8: a byte per element and a scale per head; q4: half a byte "
+      "per element, and a scale and a least value per 32.",
       [](settings & s) -> auto& { return s.kv.dtype; });
   t.seconds(
       "kv.prefix_cache_seconds", reload::restart, 0, 7 * 86'400 * second,

@@ -32,8 +32,9 @@ enum class prefill_attention : uint8_t { automatic, own, shards };
 enum class prompt_order : uint8_t { fcfs, fair };
 
 /// Element type of KV rows, and of values that cross from replica to shard. `q8` has one
-/// byte per element and one scale per head; only KV rows can have it.
-enum class number_type : uint8_t { f16, f32, bf16, q8 };
+/// byte per element and one scale per head, `q4` half a byte per element and a scale and a least
+/// value per 32 elements; only KV rows can have them.
+enum class number_type : uint8_t { f16, f32, bf16, q8, q4 };
 
 /// Kernel set of the host device. `automatic`: the fastest one that this processor supports.
 enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512, amx };

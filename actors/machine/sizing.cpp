@@ -149,6 +149,8 @@ gpu::half_type half_type_of(config::number_type x) {
     return gpu::half_type::bf16;
   case config::number_type::q8:
     return gpu::half_type::q8;
+  case config::number_type::q4:
+    return gpu::half_type::q4;
   case config::number_type::f16:
     break;
   }
@@ -163,6 +165,8 @@ const char* name_of(gpu::half_type type) {
     return "bf16";
   case gpu::half_type::q8:
     return "q8";
+  case gpu::half_type::q4:
+    return "q4";
   case gpu::half_type::f16:
     break;
   }

@@ -31,9 +31,11 @@ const char* word_of(config::number_type type) {
   case config::number_type::bf16:
     return "bf16";
   case config::number_type::q8:
+    return "q8";
+  case config::number_type::q4:
     break;
   }
-  return "q8";
+  return "q4";
 }
 
 /// Types of 16 bits, which no kernel converts into each other.

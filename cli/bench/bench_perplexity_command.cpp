@@ -16,13 +16,14 @@ run_function setup_bench_perplexity(CLI::App& app) {
   const std::map<std::string, number_type> types{{"f16", number_type::f16},
                                                  {"f32", number_type::f32},
                                                  {"bf16", number_type::bf16},
-                                                 {"q8", number_type::q8}};
+                                                 {"q8", number_type::q8},
+                                                 {"q4", number_type::q4}};
   auto o = std::make_shared<perplexity_options>();
   app.add_option("text", o->text, "A text, read as UTF-8")->type_name("FILE")->required();
   app.add_option("--against", o->against,
                  "Another file of the same model, with weights of other types; may be repeated")
       ->type_name("PATH");
-  app.add_option("--kv", o->kv, "Number types of K and V to compare: f16, f32, bf16, q8")
+  app.add_option("--kv", o->kv, "Number types of K and V to compare: f16, f32, bf16, q8, q4")
       ->delimiter(',')
       ->type_name("TYPE,...")
       ->transform(one_of(types));

@@ -70,7 +70,7 @@ void attend_context(const attention_args& args, const attention_shape& shape,
                            args.kv.v_offset(next_head), next_at < count ? head_bytes : 0};
         if (exact) {
           tile_source source{rows + at, args.kv.k_offset(h), args.kv.v_offset(h),
-                             head_bytes - sizeof(float)};
+                             scales_at(type, shape.dim)};
           attend_tile_all<type, vectors>(block, 0, shape.group, source, n, next);
         } else {
           next.bytes = 0;
@@ -211,6 +211,7 @@ void finish_row(const attention_args& args, const attention_shape& shape, uint32
                               lanes::mul(lanes::load_first(kept + j, n), lanes::set(keep)));
       lanes::store(result + j, lanes::mul(total, inverse));
     }
+    if (args.kv.type == half_type::q4) q4_rotate(result, shape.dim, q4_block(shape.dim));
     narrow(result, shape.dim, args.wire, args.out + at * shape.group + g * wire_bytes);
   }
 }

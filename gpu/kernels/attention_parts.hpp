@@ -21,13 +21,15 @@ struct attention_shape {
   size_t head_bytes;   ///< in the cache
 };
 
-/// Widens and scales the `count` queries that follow (head, row) in memory.
+/// Widens and scales the `count` queries that follow (head, row) in memory; rotates them where K
+/// is.
 void load_queries(const attention_args& args, const attention_shape& shape, uint32_t head,
                   uint32_t row, uint32_t count, float* out) {
   const auto* q =
       args.q + (size_t{head} * args.rows + row) * shape.group * shape.dim * bytes_of(args.wire);
   for (uint32_t i = 0; i < count; ++i, out += shape.padded_dim) {
     widen(q + size_t{i} * shape.dim * bytes_of(args.wire), shape.dim, args.wire, out);
+    if (args.kv.type == half_type::q4) q4_rotate(out, shape.dim, q4_block(shape.dim));
     for (auto j = shape.dim; j < shape.padded_dim; ++j) out[j] = 0;
     for (uint32_t j = 0; j < shape.padded_dim; j += 16)
       lanes::store(out + j, lanes::mul(lanes::load(out + j), lanes::set(args.scale)));
@@ -152,6 +154,8 @@ template <class F> void with_shape(half_type type, uint32_t dim, F&& f) {
     by_dim.template operator()<half_type::bf16>();
   else if (type == half_type::q8)
     by_dim.template operator()<half_type::q8>();
+  else if (type == half_type::q4)
+    by_dim.template operator()<half_type::q4>();
   else
     by_dim.template operator()<half_type::f32>();
 }

@@ -6,8 +6,8 @@
 /// Included after `lanes`.
 #pragma once
 
+#include "gpu/kernels/cached.hpp"
 #include "gpu/kernels/operators.hpp"
-#include "gpu/kernels/q8.hpp"
 #include "gpu/kernels/unroll.hpp"
 #include "gpu/kernels/vector_math.hpp"
 
@@ -45,7 +45,7 @@ struct query_block {
 struct tile_source {
   const std::byte* const* rows;
   size_t k_offset, v_offset; ///< bytes
-  size_t scale_at;           ///< of q8: bytes from K, and from V, to its scale
+  size_t scales;             ///< bytes from K, and from V, to its scales, as scales_at() has it
 };
 
 /// What to prefetch while a tile is worked on: the same 16 rows of the tile to come. Into L2: a
@@ -64,27 +64,12 @@ struct tile_prefetch {
   }
 };
 
-/// Sixteen elements at `p` of the K or V at `head`, in fp32.
-template <half_type type>
-[[gnu::always_inline]] inline vec load_cached(const std::byte* p, const std::byte* head,
-                                              size_t scale_at) {
-  if constexpr (type == half_type::f32)
-    return lanes::load(reinterpret_cast<const float*>(p));
-  else if constexpr (type == half_type::f16)
-    return lanes::load_f16(p);
-  else if constexpr (type == half_type::bf16)
-    return lanes::load_bf16(p);
-  else
-    return lanes::mul(lanes::load_i8(p), lanes::set(q8_scale_of(head, scale_at)));
-}
-
 /// Scores of `queries` queries with 16 positions; lanes from `count` on are meaningless.
 /// vectors: padded_dim / 16, or 0 when only known at run time.
 template <half_type type, int vectors, int queries>
 [[gnu::always_inline]] inline void scores(const query_block& block, size_t first,
                                           const tile_source& source, uint32_t count,
                                           const tile_prefetch& next, vec (&out)[queries]) {
-  constexpr size_t step = 16 * bytes_of(type);
   const uint32_t n = vectors != 0 ? vectors : block.padded_dim / 16;
   const float* q = block.q + first * block.stride;
   lanes::partial part[4][queries];
@@ -98,8 +83,7 @@ template <half_type type, int vectors, int queries>
       auto multiply = [&](uint32_t j) __attribute__((always_inline)) {
         vec k[4];
         unroll<4>(LAMELLA_UNROLLED(i) {
-          const auto* head = rows[i] + source.k_offset;
-          k[i] = load_cached<type>(head + j * step, head, source.scale_at);
+          k[i] = load_cached<type>(rows[i] + source.k_offset, j, source.scales);
         });
         unroll<queries>(LAMELLA_UNROLLED(g) {
           auto x = lanes::load(q + g * block.stride + j * 16);
@@ -138,7 +122,6 @@ template <half_type type, int vectors, int queries>
 [[gnu::always_inline]] inline void add_values(const query_block& block, size_t first,
                                               const tile_source& source, uint32_t count,
                                               const tile_weights& weights) {
-  constexpr size_t step = 16 * bytes_of(type);
   constexpr int wide = lanes::value_vectors;
   const uint32_t n = vectors != 0 ? vectors : block.padded_dim / 16;
   auto columns = [&](auto width, uint32_t j) __attribute__((always_inline)) {
@@ -154,9 +137,7 @@ template <half_type type, int vectors, int queries>
     for (uint32_t i = 0; i < count; ++i) {
       const auto* head = source.rows[i] + source.v_offset;
       vec v[w];
-      unroll<w>(LAMELLA_UNROLLED(c) {
-        v[c] = load_cached<type>(head + (j + c) * step, head, source.scale_at);
-      });
+      unroll<w>(LAMELLA_UNROLLED(c) { v[c] = load_cached<type>(head, j + c, source.scales); });
       unroll<queries>(LAMELLA_UNROLLED(g) {
         auto x = lanes::set(weights.of(g, i));
         unroll<w>(LAMELLA_UNROLLED(c) { total[g][c] = lanes::fma(x, v[c], total[g][c]); });

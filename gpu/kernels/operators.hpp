@@ -28,19 +28,23 @@
 namespace lamella::gpu {
 
 /// Elements of K, V, Q and attention output between devices (f32, f16, bf16), and of the KV cache
-/// (q8, too: gpu/kernels/q8.hpp).
-enum class half_type : uint8_t { f32, f16, bf16, q8 };
+/// (q8 and q4, too: gpu/kernels/q8.hpp, q4.hpp).
+enum class half_type : uint8_t { f32, f16, bf16, q8, q4 };
 
-/// Of one element; of q8 without its share of the scale.
-constexpr size_t bytes_of(half_type type) {
-  return type == half_type::f32 ? 4 : type == half_type::q8 ? 1 : 2;
-}
+/// Whether heads of that type have scales: only caches hold such.
+constexpr bool has_scales(half_type type) { return type == half_type::q8 || type == half_type::q4; }
+
+/// Of one element of a type without scales.
+constexpr size_t bytes_of(half_type type) { return type == half_type::f32 ? 4 : 2; }
 
 /// Of what a cache holds of one kv head of one token: its K, or its V. In q8 D values of a byte,
-/// zeros up to the last four bytes of a multiple of 16, and there the scale.
+/// zeros up to the last four bytes of a multiple of 16, and there the scale. In q4 16 bytes for
+/// each group of 32 values, then four bytes of factors for each group, and zeros up to a multiple
+/// of 16.
 constexpr size_t head_bytes_of(half_type type, uint32_t dim) {
-  const auto elements = dim * bytes_of(type);
-  return type == half_type::q8 ? (elements + sizeof(float) + 15) / 16 * 16 : elements;
+  if (type == half_type::q8) return (dim + sizeof(float) + 15) / 16 * 16;
+  if (type == half_type::q4) return (size_t{dim} + 31) / 32 * 16 + (size_t{dim} + 127) / 128 * 16;
+  return dim * bytes_of(type);
 }
 
 /// Resources of a kernel while it runs: threads, and memory that is freed when it returns. A device

@@ -2,9 +2,9 @@
 /// Included after `lanes`.
 #pragma once
 
+#include "gpu/kernels/cached.hpp"
 #include "gpu/kernels/half.hpp"
 #include "gpu/kernels/operators.hpp"
-#include "gpu/kernels/q8.hpp"
 #include "gpu/kernels/scalar_math.hpp"
 #include "gpu/kernels/sets.hpp"
 #include "gpu/kernels/vector_math.hpp"
@@ -151,13 +151,14 @@ void scale(const scale_args& args, kernel_context context) {
              });
 }
 
-/// Rounds fp32 to `type`, nearest and ties to even; in q8 they are a head.
+/// Rounds fp32 to `type`, nearest and ties to even; in q8 and q4 they are a head.
 void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
   if (type == half_type::f32) {
     __builtin_memcpy(out, x, size_t{count} * 4);
     return;
   }
   if (type == half_type::q8) return quantise_head(x, count, out);
+  if (type == half_type::q4) return quantise_head_to_4_bits(x, count, out);
   uint32_t j = 0;
   if (type == half_type::bf16) {
     for (; j < count; ++j) {
@@ -173,16 +174,28 @@ void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
   }
 }
 
+/// To fp32; a head in q4 stays rotated (q4.hpp).
 void widen(const std::byte* x, uint32_t count, half_type type, float* out) {
   if (type == half_type::f32) {
     __builtin_memcpy(out, x, size_t{count} * 4);
     return;
   }
   uint32_t j = 0;
-  if (type == half_type::q8) {
-    const auto scale = q8_scale_of(x, q8_scale_at(count));
+  if (type == half_type::q4) {
+    const auto scales = q4_scales_at(count);
     for (; j + row_lanes <= count; j += row_lanes)
-      lanes::store(out + j, lanes::mul(lanes::load_i8(x + j), lanes::set(scale)));
+      lanes::store(out + j, load_cached<half_type::q4>(x, j / row_lanes, scales));
+    for (; j < count; ++j) {
+      const auto [scale, least] = q4_factors_of(x + scales, j / q4_group);
+      out[j] = scale * q4_code(x, j) + least;
+    }
+    return;
+  }
+  if (type == half_type::q8) {
+    const auto scale_at = q8_scale_at(count);
+    for (; j + row_lanes <= count; j += row_lanes)
+      lanes::store(out + j, load_cached<half_type::q8>(x, j / row_lanes, scale_at));
+    const auto scale = q8_scale_of(x, scale_at);
     for (; j < count; ++j) out[j] = scale * static_cast<float>(static_cast<int8_t>(x[j]));
     return;
   }

@@ -27,8 +27,8 @@ namespace {
 
 /// The host's sets do any shape and type.
 inline const char* attention_unsupported_of(const attention_args& args) {
-  const auto has_16_bits = [](half_type x) { return bytes_of(x) == 2; };
-  if (args.wire == half_type::q8) return "attention needs a wire of f16, bf16 or f32";
+  const auto has_16_bits = [](half_type x) { return x == half_type::f16 || x == half_type::bf16; };
+  if (has_scales(args.wire)) return "attention needs a wire of f16, bf16 or f32";
   return args.wire != args.kv.type && has_16_bits(args.wire) && has_16_bits(args.kv.type)
              ? "attention needs a wire and a cache of one type where both have 16 bits"
              : nullptr;

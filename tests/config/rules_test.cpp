@@ -307,14 +307,15 @@ TEST_CASE("a wire and a cache of 16 bits are of one kind") {
   CHECK(says(with("f16", "bf16"), "numerics.wire, kv.dtype"));
 }
 
-TEST_CASE("q8 is a type of caches, under any wire") {
+TEST_CASE("q8 and q4 are types of caches, under any wire") {
   const scratch_folder folder;
-  for (const char* wire : {"f16", "bf16", "f32"}) {
-    const auto x = load_text(folder, "version: 1\nnumerics: {wire: " + std::string{wire}
-                                         + "}\nkv: {dtype: q8}\n");
-    CHECK(x.problems.empty());
-    CHECK(x.value.kv.dtype == number_type::q8);
-  }
+  for (const auto& [name, type] : {std::pair{"q8", number_type::q8}, {"q4", number_type::q4}})
+    for (const char* wire : {"f16", "bf16", "f32"}) {
+      const auto x = load_text(folder, "version: 1\nnumerics: {wire: " + std::string{wire}
+                                           + "}\nkv: {dtype: " + name + "}\n");
+      CHECK(x.problems.empty());
+      CHECK(x.value.kv.dtype == type);
+    }
   CHECK(says(load_text(folder, "version: 1\nnumerics: {wire: q8}\n"), "f16, f32 or bf16"));
 }
 

@@ -34,7 +34,7 @@ struct attention_shape {
   uint32_t batch, context, queries, kv_heads, group, dim;
 
   /// What Q, K and V come in: of the cache's type, where they can.
-  half_type wire() const { return cache == half_type::q8 ? half_type::f16 : cache; }
+  half_type wire() const { return gpu::has_scales(cache) ? half_type::f16 : cache; }
   gpu::kv_layer layer() const { return {nullptr, cache, kv_heads, dim}; }
   uint32_t rows() const { return batch * queries; }
   size_t slots() const { return size_t{batch} * (context + queries); }
@@ -227,9 +227,11 @@ std::string_view name_of(half_type type) {
   case half_type::bf16:
     return "bf16";
   case half_type::q8:
+    return "q8";
+  case half_type::q4:
     break;
   }
-  return "q8";
+  return "q4";
 }
 
 std::vector<bench_attention_row> measure_attention(const bench_attention_options& o,

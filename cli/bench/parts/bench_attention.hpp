@@ -10,7 +10,8 @@
 namespace lamella::cli {
 
 struct bench_attention_options {
-  std::vector<gpu::half_type> caches{gpu::half_type::f16, gpu::half_type::bf16, gpu::half_type::q8};
+  std::vector<gpu::half_type> caches{gpu::half_type::f16, gpu::half_type::bf16, gpu::half_type::q8,
+                                     gpu::half_type::q4};
   std::vector<uint32_t> batches{1, 8, 32};
   std::vector<uint32_t> contexts{128, 1024, 4096}; ///< tokens before the queries
   uint32_t queries = 1;                            ///< of each sequence; more: a piece of a prompt

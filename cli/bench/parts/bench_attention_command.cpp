@@ -9,7 +9,8 @@ namespace {
 
 using gpu::half_type;
 
-constexpr half_type cache_types[]{half_type::f16, half_type::f32, half_type::bf16, half_type::q8};
+constexpr half_type cache_types[]{half_type::f16, half_type::f32, half_type::bf16, half_type::q8,
+                                  half_type::q4};
 
 } // namespace
 
@@ -18,7 +19,7 @@ run_function setup_bench_attention(CLI::App& app) {
   auto names = std::make_shared<std::vector<std::string>>();
   std::vector<std::string> all;
   for (const auto type : cache_types) all.emplace_back(name_of(type));
-  app.add_option("--kv", *names, "Number types of the KV cache; by default f16, bf16 and q8")
+  app.add_option("--kv", *names, "Number types of the KV cache; by default f16, bf16, q8 and q4")
       ->delimiter(',')
       ->type_name("NAME,...")
       ->check(CLI::IsMember(all, CLI::ignore_case));

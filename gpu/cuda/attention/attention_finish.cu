@@ -229,7 +229,8 @@ __global__ void __launch_bounds__(finish_threads)
 
 const char* attention_unsupported(uint32_t kv_heads, uint32_t dim, uint32_t group, half_type cache,
                                   half_type wire) {
-  if (cache == half_type::f32) return "CUDA attention needs a cache of f16, bf16 or q8";
+  if (cache == half_type::f32 || cache == half_type::q4)
+    return "CUDA attention needs a cache of f16, bf16 or q8";
   if (cache == half_type::q8 && wire != half_type::f16 && wire != half_type::bf16)
     return "CUDA attention over a cache of q8 needs a wire of f16 or bf16";
   if (cache != half_type::q8 && wire != cache)

@@ -32,10 +32,12 @@ TEST_CASE("the type of the KV cache says how many slots its bytes hold") {
   for (auto [type, bytes] : {std::pair{number_type::f32, 8192u},
                              {number_type::f16, 4096u},
                              {number_type::bf16, 4096u},
-                             {number_type::q8, 2304u}}) {
+                             {number_type::q8, 2304u},
+                             {number_type::q4, 1280u}}) {
     options.kv.dtype = type;
     options.pools.attention.members = 1;
-    CHECK(token_bytes(options, spec) == bytes); // 2 layers of 4 heads of K and V of 144 bytes in q8
+    CHECK(token_bytes(options, spec)
+          == bytes); // 2 layers of 4 heads of K and V of 144 bytes in q8, 80 in q4
     CHECK(layout_of(options, spec, 0).largest() == (1 << 20) / bytes);
     options.pools.attention.members = 4;
     CHECK(slot_bytes(options, spec) == bytes / 4);

@@ -203,31 +203,35 @@ TEST_CASE("V-M14 a small batch with requests joining and leaving gives the same 
   check_same(x);
 }
 
-TEST_CASE("L-M23 L-M24 KV in 8 bits: shards by head or by request and own prefill change no bit") {
-  auto q8 = tiny_settings();
-  q8.kv.dtype = config::number_type::q8;
+TEST_CASE(
+    "L-M23 L-M24 KV in 8 and 4 bits: shards by head or request and own prefill change no bit") {
   const auto bodies = requests(16);
-  std::vector<json_value> wanted;
-  {
-    served s{q8};
-    wanted = alone(s, bodies);
-  }
-  uint32_t others = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) others += wanted[i] == expected()[i] ? 0 : 1;
-  CHECK(others > 0); // than in 16 bits
-  auto by_head = q8, by_request = q8, own = q8;
-  by_head.pools.attention.members = 3;
-  by_request.pools.attention.members = 2;
-  by_request.pools.attention.partition = config::partition::requests;
-  own.pools.attention.members = 3;
-  own.pools.prefill.members = 2;
-  own.pools.prefill.attention = config::prefill_attention::own;
-  for (const auto& x : {by_head, by_request, own}) {
-    served s{x};
-    const auto got = together(s, bodies);
-    for (size_t i = 0; i < got.size(); ++i) {
-      CAPTURE(i);
-      CHECK_MESSAGE(got[i] == wanted[i], shown(got[i]), " instead of ", shown(wanted[i]));
+  for (const auto type : {config::number_type::q8, config::number_type::q4}) {
+    CAPTURE(static_cast<int>(type));
+    auto one = tiny_settings();
+    one.kv.dtype = type;
+    std::vector<json_value> wanted;
+    {
+      served s{one};
+      wanted = alone(s, bodies);
+    }
+    uint32_t others = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) others += wanted[i] == expected()[i] ? 0 : 1;
+    CHECK(others > 0); // than in 16 bits
+    auto by_head = one, by_request = one, own = one;
+    by_head.pools.attention.members = 3;
+    by_request.pools.attention.members = 2;
+    by_request.pools.attention.partition = config::partition::requests;
+    own.pools.attention.members = 3;
+    own.pools.prefill.members = 2;
+    own.pools.prefill.attention = config::prefill_attention::own;
+    for (const auto& x : {by_head, by_request, own}) {
+      served s{x};
+      const auto got = together(s, bodies);
+      for (size_t i = 0; i < got.size(); ++i) {
+        CAPTURE(i);
+        CHECK_MESSAGE(got[i] == wanted[i], shown(got[i]), " instead of ", shown(wanted[i]));
+      }
     }
   }
 }

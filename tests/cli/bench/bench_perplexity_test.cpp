@@ -87,5 +87,5 @@ TEST_CASE("bench perplexity compares types of K and V and files, and says what i
   CHECK(has(little.err, "at least 2 are needed"));
   const auto unknown = run_shell(folder / ".", command + "text.txt --kv f16,q3");
   CHECK(unknown.code == cli::exit_usage);
-  CHECK(has(unknown.err, "--kv: 'q3' is not one of bf16, f16, f32 or q8"));
+  CHECK(has(unknown.err, "--kv: 'q3' is not one of bf16, f16, f32, q4 or q8"));
 }

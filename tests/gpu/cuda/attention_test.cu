@@ -305,6 +305,7 @@ TEST_CASE("refuses shapes that there is no kernel for, with the reason") {
                       attention_unsupported(8, 128, 8, half_type::f16, half_type::bf16),
                       attention_unsupported(8, 128, 8, half_type::bf16, half_type::f16),
                       attention_unsupported(8, 128, 8, half_type::q8, half_type::f32),
+                      attention_unsupported(8, 128, 8, half_type::q4, half_type::f16),
                       attention_unsupported(8, 128, 8, half_type::q8, half_type::q8)})
     CHECK(reason != nullptr);
 }

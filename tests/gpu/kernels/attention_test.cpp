@@ -163,8 +163,13 @@ const shape shapes[] = {
     {1, 5, 128, half_type::f32, half_type::q8},
     {2, 2, 40, half_type::bf16, half_type::q8},
     {1, 1, 7, half_type::f16, half_type::q8},
+    {3, 3, 64, half_type::f16, half_type::q4},
+    {1, 5, 128, half_type::f32, half_type::q4},
+    {2, 2, 40, half_type::bf16, half_type::q4},
+    {1, 2, 48, half_type::f16, half_type::q4},
+    {1, 1, 7, half_type::f16, half_type::q4},
 };
-constexpr size_t first_q8 = 11; ///< of the shapes
+constexpr size_t first_q8 = 11, first_q4 = 15; ///< of the shapes
 
 } // namespace
 
@@ -208,8 +213,8 @@ TEST_CASE(
 TEST_CASE("L-M14 attention is the same wherever the slots are cut") {
   machine two{2};
   for (const auto* set : sets(true))
-    for (const auto& s :
-         {shapes[0], shapes[2], shapes[5], shapes[8], shapes[first_q8], shapes[first_q8 + 2]}) {
+    for (const auto& s : {shapes[0], shapes[2], shapes[5], shapes[8], shapes[first_q8],
+                          shapes[first_q8 + 2], shapes[first_q4], shapes[first_q4 + 2]}) {
       CAPTURE(set->name);
       CAPTURE(s.dim);
       randomness random{22};
@@ -231,8 +236,10 @@ TEST_CASE("L-M14 attention is the same wherever the slots are cut") {
 TEST_CASE("L-M15 a prefilled row has the same bytes as a decoded one, however the prompt is cut") {
   machine one{1}, three{3};
   for (const auto* set : sets(true))
-    for (const auto& s : {shapes[0], shapes[1], shapes[2], shapes[4], shapes[6], shapes[9],
-                          shapes[first_q8], shapes[first_q8 + 1], shapes[first_q8 + 3]}) {
+    for (const auto& s :
+         {shapes[0], shapes[1], shapes[2], shapes[4], shapes[6], shapes[9], shapes[first_q8],
+          shapes[first_q8 + 1], shapes[first_q8 + 3], shapes[first_q4], shapes[first_q4 + 1],
+          shapes[first_q4 + 3], shapes[first_q4 + 4]}) {
       CAPTURE(set->name);
       CAPTURE(s.dim);
       randomness random{23};
@@ -260,7 +267,7 @@ TEST_CASE(
     "L-M14 N-M17 a row's attention does not depend on its batch, its place in it or the team") {
   machine one{1}, two{2}, five{5};
   for (const auto* set : sets(true))
-    for (const auto& s : {shapes[0], shapes[3], shapes[first_q8 + 1]}) {
+    for (const auto& s : {shapes[0], shapes[3], shapes[first_q8 + 1], shapes[first_q4 + 1]}) {
       CAPTURE(set->name);
       randomness random{24};
       constexpr uint32_t slots = 9000;
@@ -291,38 +298,50 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a wire and a cache of two kinds of 16 bits, and a wire of q8, are refused") {
+TEST_CASE("a wire and a cache of two kinds of 16 bits, and a wire with scales, are refused") {
+  const auto has_16_bits = [](half_type x) { return x == half_type::f16 || x == half_type::bf16; };
   for (const auto* set : sets(true))
     for (auto wire : {half_type::f32, half_type::f16, half_type::bf16})
-      for (auto cache : {half_type::f32, half_type::f16, half_type::bf16, half_type::q8}) {
+      for (auto cache :
+           {half_type::f32, half_type::f16, half_type::bf16, half_type::q8, half_type::q4}) {
         attention_args x{};
         x.kv.type = cache;
         x.wire = wire;
-        const bool mixed = bytes_of(wire) == 2 && bytes_of(cache) == 2 && wire != cache;
+        const bool mixed = has_16_bits(wire) && has_16_bits(cache) && wire != cache;
         CHECK((set->attention_unsupported(x) != nullptr) == mixed);
-        x.wire = half_type::q8;
-        CHECK(set->attention_unsupported(x) != nullptr);
+        for (const auto with_scales : {half_type::q8, half_type::q4}) {
+          x.wire = with_scales;
+          CHECK(set->attention_unsupported(x) != nullptr);
+        }
       }
 }
 
-TEST_CASE("attention over q8 is near that over fp32, in every set") {
+TEST_CASE("attention over q8 and q4 is near that over fp32, in every set") {
   machine two{2};
   for (const auto* set : sets(true)) {
     CAPTURE(set->name);
     for (uint32_t dim : {64u, 128u}) {
       const shape exact{2, 3, dim, half_type::f32, half_type::f32},
-          q8{2, 3, dim, half_type::f32, half_type::q8};
+          q8{2, 3, dim, half_type::f32, half_type::q8},
+          q4{2, 3, dim, half_type::f32, half_type::q4};
       randomness random{26};
       constexpr uint32_t length = 400;
       const sequence seq{exact, length, random};
       const std::vector<piece> pieces{{&seq, length - 1, 1, {{0, length}}}};
-      const auto far =
-          relative_rms(as_floats(attend(*set, two, q8, pieces, length).outputs[0], q8.wire),
-                       as_floats(attend(*set, two, exact, pieces, length).outputs[0], q8.wire));
+      const auto expected =
+          as_floats(attend(*set, two, exact, pieces, length).outputs[0], half_type::f32);
+      const auto off = [&](const shape& s) {
+        return relative_rms(as_floats(attend(*set, two, s, pieces, length).outputs[0], s.wire),
+                            expected);
+      };
+      const auto far = off(q8), further = off(q4);
       // Each element is off by up to half of 1/127 of its head's largest, of which normal ones have
       // 2.5 to 3 deviations: 7e-3 of a deviation at random, in K (through the scores) and in V.
       CHECK(far < 1.5e-2);
       CHECK(far > 1e-3);
+      // Half of 1/15 of a range of 4 deviations: 0.08 of a deviation at random.
+      CHECK(further < 0.2);
+      CHECK(further > 2e-2);
     }
   }
 }

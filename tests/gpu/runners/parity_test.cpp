@@ -77,7 +77,8 @@ TEST_CASE("L-M26 every row of a shard is the XOR of the others' and the parity, 
   pipeline_options options;
   options.shards = 3;
   options.slots = 96;
-  for (auto type : {gpu::half_type::f16, gpu::half_type::f32, gpu::half_type::q8}) {
+  for (auto type :
+       {gpu::half_type::f16, gpu::half_type::f32, gpu::half_type::q8, gpu::half_type::q4}) {
     CAPTURE(static_cast<int>(type));
     options.kv = type;
     options.parity_frame_bytes = 0;
@@ -131,6 +132,7 @@ TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
   pipeline_options options;
   SUBCASE("f16") { options.kv = gpu::half_type::f16; }
   SUBCASE("q8") { options.kv = gpu::half_type::q8; }
+  SUBCASE("q4") { options.kv = gpu::half_type::q4; }
   options.shards = 3;
   options.slots = 96;
   options.parity_frame_bytes = 1 << 16;
@@ -149,6 +151,7 @@ TEST_CASE("A6 checksums of a slot add up where the parity is right, and only the
   pipeline_options options;
   SUBCASE("f16") { options.kv = gpu::half_type::f16; }
   SUBCASE("q8") { options.kv = gpu::half_type::q8; }
+  SUBCASE("q4") { options.kv = gpu::half_type::q4; }
   options.shards = 3;
   options.slots = 96;
   options.parity_frame_bytes = 1 << 16;

@@ -90,7 +90,8 @@ struct world {
 TEST_CASE("gather_kv and scatter_kv move K and V of any heads of any rows, and count them alike") {
   for (const auto* set : sets(true)) {
     CAPTURE(set->name);
-    for (const auto type : {half_type::f16, half_type::f32, half_type::bf16, half_type::q8})
+    for (const auto type :
+         {half_type::f16, half_type::f32, half_type::bf16, half_type::q8, half_type::q4})
       for (const auto& [first, count] : {std::pair{0u, 4u}, {0u, 1u}, {1u, 2u}, {3u, 1u}}) {
         CAPTURE(first);
         machine here{2};

@@ -220,7 +220,8 @@ TEST_CASE_FIXTURE(models, "rounding to 16 bits on the wire and in the cache chan
   CHECK_FALSE(same_bytes(got, expected)); // the roundings do happen
 }
 
-TEST_CASE_FIXTURE(models, "KV in 8 bits: the same bytes however the work is cut, in every set") {
+TEST_CASE_FIXTURE(models,
+                  "KV in 8 and 4 bits: the same bytes however the work is cut, in every set") {
   const auto model = load();
   const auto tokens = random_tokens(length, 12);
   for (const char* set : {"reference", "portable", "auto", "twin"}) {
@@ -228,32 +229,40 @@ TEST_CASE_FIXTURE(models, "KV in 8 bits: the same bytes however the work is cut,
     const auto* ops = gpu::test::find_set(set, &reason);
     if (ops == nullptr) continue; // told by the first test
     CAPTURE(std::string{set});
-    const pipeline_options q8{.ops = ops, .kv = gpu::half_type::q8};
-    pipeline alone{model, q8};
-    const auto expected = run_chunked(alone, tokens, length, whole(length));
-    for (uint32_t chunk : {1u, 17u})
-      CHECK(same_bytes(run_chunked(alone, tokens, chunk, scattered(200, length, 7)), expected));
-    auto by_head = q8, by_request = q8, guarded = q8;
-    by_head.shards = guarded.shards = 3;
-    by_request.shards = 2;
-    by_request.by_request = true;
-    guarded.parity_frame_bytes = 1 << 16;
-    for (const auto& options : {by_head, by_request, guarded}) {
-      pipeline p{model, options};
-      CHECK(same_bytes(run_chunked(p, tokens, 17, whole(length)), expected));
+    for (const auto type : {gpu::half_type::q8, gpu::half_type::q4}) {
+      CAPTURE(static_cast<int>(type));
+      const pipeline_options one{.ops = ops, .kv = type};
+      pipeline alone{model, one};
+      const auto expected = run_chunked(alone, tokens, length, whole(length));
+      for (uint32_t chunk : {1u, 17u})
+        CHECK(same_bytes(run_chunked(alone, tokens, chunk, scattered(200, length, 7)), expected));
+      auto by_head = one, by_request = one, guarded = one;
+      by_head.shards = guarded.shards = 3;
+      by_request.shards = 2;
+      by_request.by_request = true;
+      guarded.parity_frame_bytes = 1 << 16;
+      for (const auto& options : {by_head, by_request, guarded}) {
+        pipeline p{model, options};
+        CHECK(same_bytes(run_chunked(p, tokens, 17, whole(length)), expected));
+      }
     }
   }
 }
 
-TEST_CASE_FIXTURE(models, "KV in 8 bits changes more than 16 bits do, and still little") {
+TEST_CASE_FIXTURE(models, "KV in 8 bits changes more than 16 bits do, KV in 4 bits yet more") {
   const auto model = load();
   const auto tokens = random_tokens(length, 9);
-  pipeline half{model, {}}, eighth{model, {.kv = gpu::half_type::q8}};
+  pipeline half{model, {}}, eighth{model, {.kv = gpu::half_type::q8}},
+      fourth{model, {.kv = gpu::half_type::q4}};
   const auto expected = run_chunked(half, tokens, length, whole(length));
   const auto got = run_chunked(eighth, tokens, length, whole(length));
   // An element is off by up to 1/254 of its head's largest.
   CHECK(difference(got, expected) < 5e-2);
   CHECK_FALSE(same_bytes(got, expected));
+  // By up to 1/30 of its group's range.
+  const auto coarse = difference(run_chunked(fourth, tokens, length, whole(length)), expected);
+  CHECK(coarse < 0.5);
+  CHECK(coarse > difference(got, expected));
 }
 
 TEST_CASE_FIXTURE(models, "matrices of a single row are matrices") {

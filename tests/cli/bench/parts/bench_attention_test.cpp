@@ -11,7 +11,7 @@ using gpu::half_type;
 
 TEST_CASE("attention over caches of all types is measured, in the order of shapes and types") {
   bench_attention_options options;
-  options.caches = {half_type::f32, half_type::f16, half_type::bf16, half_type::q8};
+  options.caches = {half_type::f32, half_type::f16, half_type::bf16, half_type::q8, half_type::q4};
   options.batches = {2};
   options.contexts = {3, 40};
   options.kv_heads = 64; // as few layers as fill the memory
