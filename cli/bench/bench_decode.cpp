@@ -3,6 +3,7 @@
 #include "actors/protocol/prefills.hpp"
 #include "actors/worker/data_plane_port.hpp"
 #include "base/json_writer.hpp"
+#include "cli/bench/actor_time.hpp"
 #include "cli/bench/bench_pipeline.hpp"
 #include "cli/commands.hpp"
 #include "cli/log.hpp"
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <fstream>
 #include <optional>
+#include <thread>
 
 namespace lamella::cli {
 
@@ -37,6 +39,12 @@ struct row {
   uint32_t batch, context;
   double best, median; ///< tokens per second
   double mean_s;       ///< of an iteration or a prompt
+  double actor_s = 0;  ///< of decoding: processor time of the actors per iteration
+
+  /// Of what the processors had in an iteration.
+  double actor_share() const {
+    return actor_s / (mean_s * std::max(1u, std::thread::hardware_concurrency()));
+  }
 };
 
 /// Tokens of two iterations may arrive together, so single gaps say little: means over four.
@@ -50,10 +58,18 @@ std::vector<double> smoothed(const std::vector<double>& gaps) {
 }
 
 row decode_row(pipeline_driver& d, uint32_t batch, uint32_t context, uint32_t iterations) {
+  const auto actors_before = actor_threads_time();
   const auto single = d.measure(iterations);
+  const std::chrono::duration<double> actors = actor_threads_time() - actors_before;
   auto gaps = smoothed(single);
   const double best = *std::min_element(gaps.begin(), gaps.end());
-  return {"decode", batch, context, batch / best, batch / median(gaps), mean(single)};
+  return {"decode",
+          batch,
+          context,
+          batch / best,
+          batch / median(gaps),
+          mean(single),
+          actors.count() / static_cast<double>(single.size() + d.warm_up)};
 }
 
 std::vector<double> prefill_times(pipeline_driver& d, uint32_t tokens, uint32_t repeats) {
@@ -78,14 +94,17 @@ std::string as_json(const actors::node& n, const std::vector<row>& rows,
   if (limits.int8_gops > 0) out.member("int8_gops", limits.int8_gops);
   out.end_object();
   out.key("rows").begin_array();
-  for (const auto& r : rows)
+  for (const auto& r : rows) {
     out.begin_object()
         .member("test", r.what)
         .member("batch", r.batch)
         .member("context", r.context)
         .member("tokens_per_s_best", r.best)
-        .member("tokens_per_s_median", r.median)
-        .end_object();
+        .member("tokens_per_s_median", r.median);
+    if (r.actor_s > 0)
+      out.member("actor_us_per_iteration", r.actor_s * 1e6).member("actor_share", r.actor_share());
+    out.end_object();
+  }
   out.end_array().end_object();
   return out.take();
 }
@@ -141,8 +160,10 @@ private:
     rows_.push_back(std::move(r));
     const auto& x = rows_.back();
     if (!options_.json) {
-      std::printf("%-8s %6u %8u %14.1f %14.1f\n", x.what.c_str(), x.batch, x.context, x.best,
+      std::printf("%-8s %6u %8u %14.1f %14.1f", x.what.c_str(), x.batch, x.context, x.best,
                   x.median);
+      if (x.actor_s > 0) std::printf(" %9.0f us %4.1f %%", x.actor_s * 1e6, x.actor_share() * 100);
+      std::printf("\n");
       std::fflush(stdout);
     }
     return x;
@@ -247,8 +268,8 @@ int bench_decode(config::settings settings, bench_options options) {
   if (!options.profile.empty()) profile = profile_facts(n, settings);
   const double before = measure_read_bandwidth(threads);
   if (!options.json)
-    std::printf("%s\n%-8s %6s %8s %14s %14s\n", n.summary().c_str(), "test", "batch", "context",
-                "tok/s best", "tok/s median");
+    std::printf("%s\n%-8s %6s %8s %14s %14s %19s\n", n.summary().c_str(), "test", "batch",
+                "context", "tok/s best", "tok/s median", "actors, iteration");
   std::vector<row> rows;
   {
     decode_bench bench{n, options, std::move(profile)};

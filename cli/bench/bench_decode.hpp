@@ -25,8 +25,9 @@ void fill_batches(bench_options& options, uint32_t seats);
 void fill_sizes(bench_options& options, uint32_t chunk_tokens, uint32_t context_tokens);
 
 /// Real prompts of random tokens are prefilled, joined to a batch and decoded; best and median of
-/// the iterations are printed with the machine's read bandwidth, measured before and after. For a
-/// profile every batch is also measured concurrently with a prompt. Returns the exit code. Throws
+/// the iterations are printed with the machine's read bandwidth, measured before and after, and
+/// with the processor time that the actors of this process took per iteration. For a profile every
+/// batch is also measured concurrently with a prompt. Returns the exit code. Throws
 /// actors::start_error, command_error.
 int bench_decode(config::settings settings, bench_options options);
 
