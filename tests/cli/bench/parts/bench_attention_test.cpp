@@ -24,17 +24,17 @@ TEST_CASE("attention over caches of all types is measured, in the order of shape
     const auto* ops = gpu::find_operators("auto", &reason);
     REQUIRE(ops != nullptr);
     const auto rows = measure_attention(options, *ops, 2);
-    REQUIRE(rows.size() == 8);
+    REQUIRE(rows.size() == 10);
     for (size_t i = 0; i < rows.size(); ++i) {
-      CHECK(rows[i].cache == options.caches[i % 4]);
+      CHECK(rows[i].cache == options.caches[i % 5]);
       CHECK(rows[i].batch == 2);
-      CHECK(rows[i].context == options.contexts[i / 4]);
+      CHECK(rows[i].context == options.contexts[i / 5]);
       CHECK(rows[i].best_us > 0);
       CHECK(rows[i].median_us >= rows[i].best_us);
     }
     // Two of K and V, so many heads of so many numbers, in two sequences.
-    CHECK(rows[5].bytes == 2.0 * 2 * 40 * 64 * 64 * 2);
-    CHECK(rows[5].operations
+    CHECK(rows[6].bytes == 2.0 * 2 * 40 * 64 * 64 * 2);
+    CHECK(rows[6].operations
           == 4.0 * 2 * 64 * 2 * 64 * (queries * 40 + queries * (queries + 1) / 2));
   }
 }
