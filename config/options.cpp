@@ -222,7 +222,8 @@ void add_control(table& t) {
       [](settings & s) -> auto& { return s.control.heartbeat; });
   t.seconds(
       "control.dead_seconds", reload::restart, second / 10, 600 * second,
-      "Time without a heartbeat after which a process is declared dead.",
+      "Time without a heartbeat after which a process is declared dead; probes of its data plane "
+      "may fail for a tenth of that, at least 0.3 s.",
       [](settings & s) -> auto& { return s.control.dead; });
 }
 
