@@ -35,15 +35,11 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
          "an attention pool needs at least one member",
          "give " + std::string{pool.cells.empty() ? "it" : "one of its cells"} + " 1 or more"});
   if (pool.cells.empty()) return;
-  const auto refuse = [&](const std::string& key, const std::string& what) {
-    found.push_back({{pools + key, pools + "cells"},
-                     what + " is not available in this version",
-                     "set " + pools + key + " to its default, or give up " + pools + "cells"});
-  };
-  if (pool.partition == partition::requests)
-    refuse("partition", "partition: requests beside cells (each is cut by heads)");
   if (pool.autoscaled() && pool.any(placement::remote))
-    refuse("max", "a pool with cells that follows workers of other hosts");
+    found.push_back(
+        {{pools + "max", pools + "cells"},
+         "a pool with cells that follows workers of other hosts is not available in this version",
+         "set " + pools + "max to its default, or give up " + pools + "cells"});
   const bool on_cuda = is_cuda(pool.cells.begin()->second.device);
   for (const auto& [name, cell] : pool.cells) {
     if (is_cuda(cell.device) != on_cuda)
@@ -52,14 +48,6 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
            "a sequence may move to any cell, but the kernels of CUDA devices and of the "
            "host round differently",
            "give all cells a CUDA device, or none"});
-    const auto own = [&](const char* key, bool differs) {
-      if (differs)
-        found.push_back(
-            {{pools + "cells." + name + "." + key},
-             std::string{"a cell with "} + key + " of its own is not available in this version",
-             "set " + pools + key + " for all cells"});
-    };
-    own("partition", cell.partition != pool.partition);
     check_cell_bounds(pools + "cells." + name, cell, pool, found);
   }
 }

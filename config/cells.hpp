@@ -8,8 +8,8 @@
 namespace lamella::config {
 
 /// Adds what is wrong with the cells of an attention pool. They may differ in their size, in that
-/// of their KV, in device, placement, threads, spares, and in what the autoscaler may make of them,
-/// and need one member at least.
+/// of their KV, in device, partition, placement, threads, spares, parity, and in what the
+/// autoscaler may make of them, and need one member at least.
 void check_cells(const attention_pools_settings& pool, std::vector<rule_violation>& found);
 
 } // namespace lamella::config

@@ -115,9 +115,10 @@ void add_pools(table& t) {
       t, "attention", "attention shards, which hold the KV cache; a cell may have none", 0,
       [](settings & s) -> auto& { return s.pools.attention; });
   t.choice<partition>(
-      "pools.attention.partition", reload::restart,
+      "pools.attention.partition", reload::live,
       {{partition::heads, "heads"}, {partition::requests, "requests"}},
-      "What a shard holds: some KV heads of every request (heads), or whole requests.",
+      "What a shard holds: some KV heads of every request (heads), or whole requests. Cells may "
+      "differ, and change it while they serve; without cells a change needs a restart.",
       [](settings & s) -> auto& { return s.pools.attention.partition; });
   t.plain(
       "pools.attention.parity", option_kind::boolean, reload::restart,

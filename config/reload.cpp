@@ -9,9 +9,11 @@ namespace lamella::config {
 namespace {
 
 /// Prefill workers without seats of their own are streams of the replicas, which are made at the
-/// start.
+/// start. A cell that is cut otherwise gets new slot tables beside its own; a pool without cells
+/// has one numbering for all.
 bool is_live(const option& x, const settings& in_force) {
   if (x.key == "pools.prefill.members" && !in_force.pools.prefill.has_seats()) return false;
+  if (x.key == "pools.attention.partition" && in_force.pools.attention.cells.empty()) return false;
   return x.when == reload::live;
 }
 
@@ -29,12 +31,12 @@ live_change take_live(const settings& in_force, const settings& wanted) {
     const auto changed = std::ranges::find(result.changes, x.key, &difference::key);
     if (changed != result.changes.end()) changed->needs_restart = true;
   }
-  const auto* members = find_option("pools.attention.members");
   auto& cells = result.value.pools.attention.cells;
   const auto& wished = wanted.pools.attention.cells;
   for (auto& [name, cell] : cells)
     if (const auto now = wished.find(name); now != wished.end())
-      set_in_cell(*members, cell, get_in_cell(*members, now->second));
+      for (const auto* key : {"pools.attention.members", "pools.attention.partition"})
+        set_in_cell(*find_option(key), cell, get_in_cell(*find_option(key), now->second));
   for (auto& x : result.changes) // one that comes or goes is made at the start
     if (const auto key = split_cell_key(x.key))
       x.needs_restart |= !cells.contains(key->cell) || !wished.contains(key->cell);

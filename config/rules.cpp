@@ -142,8 +142,11 @@ void check_autoscaling(const settings& x, std::vector<rule_violation>& found) {
   check_bounds("pools.attention", attention, found);
   check_bounds("pools.prefill", x.pools.prefill, found);
   const auto& shards = x.pools.attention;
-  if (shards.autoscaled() && shards.partition == partition::heads && !shards.kv_bytes
-      && !x.kv.bytes)
+  const auto cells = shards.resolved();
+  const bool no_more = std::ranges::any_of(cells, [](const auto& cell) {
+    return cell.second.partition == partition::heads && !cell.second.kv_bytes;
+  });
+  if (shards.autoscaled() && no_more && !x.kv.bytes)
     found.push_back({{"pools.attention.max", "pools.attention.kv_bytes"},
                      "without a size of one shard's KV, more shards have no more slots than before",
                      "set pools.attention.kv_bytes"});

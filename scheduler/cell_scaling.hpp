@@ -12,9 +12,10 @@ namespace lamella::scheduler {
 /// An attention cell at one moment; it may have no members.
 struct cell_look {
   uint32_t members = 0;
-  uint64_t slots = 0, used = 0; ///< of its table
+  uint64_t slots = 0, used = 0; ///< of its tables
   uint32_t least = 0;           ///< members that it keeps
   uint32_t most = 0;            ///< that it may have; 0: as many as the pool
+  bool by_requests = false;     ///< its members keep whole requests: it has all sizes
 
   double use() const {
     return slots > 0 ? static_cast<double>(used) / static_cast<double>(slots) : 0;
@@ -49,7 +50,9 @@ inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, 
     return (x.members > 0) != (y.members > 0) ? x.members > 0 : x.use() > y.use();
   };
   for (size_t i = 0; i < cells.size(); ++i) {
-    const auto size = next_cell_size(cells[i].members, heads, up);
+    const auto now = cells[i].members;
+    const auto any = up ? now + 1 : now - std::min(now, 1u);
+    const auto size = cells[i].by_requests ? any : next_cell_size(now, heads, up);
     const auto after = all - cells[i].members + size;
     if (up ? cells[i].most > 0 && size > cells[i].most : size < cells[i].least) continue;
     if (size == cells[i].members || after < std::max(1u, least) || after > most) continue;

@@ -25,8 +25,10 @@ void write(json_writer& out, const pool_change& x) {
       .member("from", x.from)
       .member("members", x.to)
       .member("state", x.state)
-      .member("reason", x.reason)
-      .end_object();
+      .member("reason", x.reason);
+  if (!x.partition.empty()) out.member("partition", x.partition);
+  if (x.state == "under way" && !x.to_partition.empty()) out.member("to_partition", x.to_partition);
+  out.end_object();
 }
 
 const std::string& small_body(const exchange_ptr& exchange) {

@@ -6,6 +6,7 @@
 #include "actors/protocol/requests.hpp"
 #include "actors/protocol/status.hpp"
 #include "net/http/api_error.hpp"
+#include "scheduler/cell_tables.hpp"
 
 namespace lamella::actors {
 
@@ -23,14 +24,17 @@ struct answer {
 };
 using answer_ptr = std::shared_ptr<answer>;
 
-/// As MEMBERSHIP has it: the size may have changed since the start.
+/// As MEMBERSHIP has it: sizes and partitions may have changed since the start.
 void use_sizes(system_status& status) {
   for (const auto& x : status.changes) {
     const auto members = x.state == "done" || x.state == "none" ? x.to : x.from;
     for (auto& pool : status.pools) {
       if (x.pool == "attention") pool.members = members;
       for (auto& cell : pool.cells)
-        if (x.pool == "attention/" + cell.name) cell.members = members;
+        if (x.pool == "attention/" + cell.name) {
+          cell.members = members;
+          cell.partition = x.partition;
+        }
     }
   }
 }
@@ -51,8 +55,12 @@ pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
   pool.free = usage.free;
   pool.references = usage.references;
   pool.held = usage.held;
-  for (size_t i = 0; i < std::min(c.cells.size(), usage.slots.size()); ++i)
-    pool.cells.push_back({c.cells[i], 0, usage.slots[i], usage.used.at(i)});
+  for (const auto& name : c.cells) pool.cells.push_back({name});
+  for (uint32_t i = 0; !c.cells.empty() && i < usage.slots.size(); ++i) {
+    auto& cell = pool.cells[scheduler::cell_of_table(i, c.cells.size())];
+    cell.slots += usage.slots[i];
+    cell.used += usage.used.at(i);
+  }
   return pool;
 }
 

@@ -100,6 +100,7 @@ void write(json_writer& out, const pool_info& pool) {
       out.begin_object()
           .member("name", cell.name)
           .member("members", cell.members)
+          .member("partition", cell.partition)
           .member("used", cell.used)
           .member("total", cell.slots)
           .end_object();

@@ -2,6 +2,7 @@
 
 #include "actors/machine/control_groups.hpp"
 #include "actors/machine/seat_groups.hpp"
+#include "scheduler/cell_tables.hpp"
 
 #include <algorithm>
 #include <string>
@@ -13,13 +14,18 @@ namespace lamella::actors {
 
 namespace {
 
-/// The cells of the attention pool, without their slots.
+/// The tables of the attention pool, without their slots.
 scheduler::kv_layout members_of_cells(const config::settings& options) {
   const auto& pool = options.pools.attention;
   scheduler::kv_layout layout;
-  for (const auto& [name, cell] : pool.cells)
-    layout.cells.push_back({cell.members, 0, cell.parity});
-  if (!pool.cells.empty()) return layout;
+  if (!pool.cells.empty()) {
+    const auto sizes = cell_sizes(options);
+    for (const auto members : scheduler::members_of_tables(sizes, cells_by_requests(options)))
+      layout.cells.push_back({members, 0, false});
+    for (uint32_t i = 0; i < sizes.size(); ++i)
+      layout.cells[i].parity = settings_of_cell(options, i).parity;
+    return layout;
+  }
   if (pool.partition == config::partition::requests)
     layout.cells.assign(pool.members, {1, 0});
   else
@@ -30,9 +36,10 @@ scheduler::kv_layout members_of_cells(const config::settings& options) {
 } // namespace
 
 const config::attention_pool_settings& settings_of_cell(const config::settings& options,
-                                                        uint32_t cell) {
+                                                        uint32_t table) {
   const auto& pool = options.pools.attention;
   if (pool.cells.empty()) return pool;
+  const auto cell = scheduler::cell_of_table(table, pool.cells.size());
   return std::next(pool.cells.begin(), static_cast<ptrdiff_t>(cell))->second;
 }
 
@@ -40,6 +47,21 @@ std::vector<uint32_t> parity_cells(const config::settings& options) {
   std::vector<uint32_t> result;
   for (uint32_t i = 0; const auto& [name, cell] : options.pools.attention.resolved()) {
     if (cell.parity) result.push_back(i);
+    ++i;
+  }
+  return result;
+}
+
+std::vector<uint32_t> cell_sizes(const config::settings& options) {
+  std::vector<uint32_t> result;
+  for (const auto& [name, cell] : options.pools.attention.cells) result.push_back(cell.members);
+  return result;
+}
+
+std::vector<uint32_t> cells_by_requests(const config::settings& options) {
+  std::vector<uint32_t> result;
+  for (uint32_t i = 0; const auto& [name, cell] : options.pools.attention.cells) {
+    if (cell.partition == config::partition::requests) result.push_back(i);
     ++i;
   }
   return result;
@@ -214,7 +236,8 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   scheduler::epoch_shape shape;
   shape.replicas = pools.model.members;
   shape.shards = pools.attention.members;
-  for (const auto& [name, cell] : pools.attention.cells) shape.cells.push_back(cell.members);
+  shape.cells = cell_sizes(options);
+  shape.by_requests = cells_by_requests(options);
   shape.cell_seats = cell_seats(options);
   shape.parity = members_of_cells(options).parity_cells();
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;

@@ -23,16 +23,22 @@ unsigned usable_processors();
 /// Bytes of memory this process may use: the smaller of the machine's and the cgroup's (v1, v2).
 uint64_t memory_limit();
 
-/// The cells of the attention pool under these settings. Slots of a cell: the capacity of its
-/// `kv_bytes` or of `kv.bytes`, or an equal share of `available` bytes for all members of the pool,
-/// at most as many as all seats could fill; may be 0, the caller rejects too few. A cell without
-/// members has the slots that one member would give it.
+/// The tables of the attention pool under these settings. Slots of a table: the capacity of its
+/// cell's `kv_bytes` or of `kv.bytes`, or an equal share of `available` bytes for all members of
+/// the pool, at most as many as all seats could fill; may be 0, the caller rejects too few. A table
+/// without members has the slots that one member would give it.
 scheduler::kv_layout layout_of(const config::settings& options, const model::model_spec& spec,
                                uint64_t available);
 
-/// The settings of a cell of such a layout: of a named cell, else of the pool.
+/// The settings of the cell of a table of such a layout: of a named cell, else of the pool.
 const config::attention_pool_settings& settings_of_cell(const config::settings& options,
-                                                        uint32_t cell);
+                                                        uint32_t table);
+
+/// Members of each named attention cell, in order of names.
+std::vector<uint32_t> cell_sizes(const config::settings& options);
+
+/// The named attention cells, by number, that are cut by requests; the others are cut by heads.
+std::vector<uint32_t> cells_by_requests(const config::settings& options);
 
 /// The attention cells that shall have parity, in use or not (decision 23); {0} for a pool without
 /// named ones.

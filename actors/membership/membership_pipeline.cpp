@@ -2,6 +2,7 @@
 
 #include "actors/shared/events.hpp"
 #include "base/buggify.hpp"
+#include "scheduler/cell_tables.hpp"
 
 #include <algorithm>
 
@@ -18,14 +19,19 @@ scheduler::pipeline_patience::seconds now_of(membership_ptr self) {
   return self->clock().now().time_since_epoch();
 }
 
-/// The attention cell whose KV that worker keeps, by name or number; empty where the pool is one.
+/// The attention cell whose KV that worker keeps, by name or number; where a cell has several
+/// tables, with the place of the worker's: "far/1". Empty where the pool is one.
 std::string home_of(const membership_state& st, const scheduler::seat& where) {
   const auto& shards = st.newest.plan.shards;
   const auto found = std::ranges::find(shards, where);
   const auto& layout = st.newest.design.pool.layout;
   if (found == shards.end() || layout.tables() < 2) return "";
-  const auto cell = layout.cell_of(static_cast<uint32_t>(found - shards.begin()));
-  return cell < st.config.cells.size() ? st.config.cells[cell] : std::to_string(cell);
+  const auto table = layout.cell_of(static_cast<uint32_t>(found - shards.begin()));
+  const auto cells = st.config.cells.size();
+  if (cells == 0) return std::to_string(table);
+  const auto& name = st.config.cells[scheduler::cell_of_table(table, cells)];
+  if (table < cells) return name;
+  return name + "/" + std::to_string(scheduler::place_of_table(table, cells));
 }
 
 /// One iteration of a batch, as measured.

@@ -1,6 +1,7 @@
 #include "actors/membership/membership_plan.hpp"
 
 #include "actors/membership/membership_failing.hpp"
+#include "scheduler/cell_tables.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -123,13 +124,17 @@ std::optional<epoch_design> fewer_design(const membership_state& st, const pool_
   }
 }
 
-/// Without the named cells that lack a member.
+/// Without the named cells by heads that lack a member, and without the members by requests that
+/// are lacking.
 std::optional<next_epoch> fewer_cells(const membership_state& st, const std::set<seat>& ready) {
   const auto& layout = st.config.pool.layout;
   auto sizes = scheduler::sizes_of(st.config.shape);
   for (uint32_t member = 0; member < layout.members(); ++member)
-    if (member < st.held.size() && !ready.contains(st.held[member]))
-      sizes = scheduler::with_cell(sizes, layout.cell_of(member), 0);
+    if (member < st.held.size() && !ready.contains(st.held[member])) {
+      const auto cell = scheduler::cell_of_table(layout.cell_of(member), sizes.cells.size());
+      const auto left = scheduler::is_by_requests(sizes, cell) ? sizes.cells[cell] - 1 : 0;
+      sizes = scheduler::with_cell(sizes, cell, left);
+    }
   if (sizes.attention == 0 || sizes.attention == st.config.shape.shards) return std::nullopt;
   const auto design = fewer_design(st, sizes);
   return design ? plan_of(st, *design, ready) : std::nullopt;

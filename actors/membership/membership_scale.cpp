@@ -4,6 +4,7 @@
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/shared/events.hpp"
+#include "scheduler/cell_tables.hpp"
 
 #include <fmt/format.h>
 
@@ -35,7 +36,8 @@ caf::error refused(const membership_state& st, const std::string& pool, const st
 }
 
 std::string text_of(const pool_change& x) {
-  return fmt::format("{} {} -> {}", x.pool, x.from, x.to);
+  const auto cut = x.to_partition.empty() ? "" : " by " + x.to_partition;
+  return fmt::format("{} {} -> {}{}", x.pool, x.from, x.to, cut);
 }
 
 /// What changes its size: a pool, or a cell of the attention pool.
@@ -53,9 +55,18 @@ uint32_t size_of(const pool_sizes& sizes, const resized_part& x) {
   return x.cell ? sizes.cells.at(*x.cell) : scheduler::size_of(sizes, x.role);
 }
 
-pool_sizes with_size(const pool_sizes& sizes, const resized_part& x, uint32_t members) {
-  return x.cell ? scheduler::with_cell(sizes, *x.cell, members)
-                : scheduler::with_size(sizes, x.role, members);
+/// "heads" or "requests" of a cell; of a pool empty.
+std::string partition_of(const pool_sizes& sizes, const resized_part& x) {
+  if (!x.cell) return {};
+  return scheduler::is_by_requests(sizes, *x.cell) ? "requests" : "heads";
+}
+
+/// `partition`: of a cell; empty: as it is.
+pool_sizes with_size(const pool_sizes& sizes, const resized_part& x, uint32_t members,
+                     const std::string& partition = {}) {
+  if (!x.cell) return scheduler::with_size(sizes, x.role, members);
+  const auto result = scheduler::with_cell(sizes, *x.cell, members);
+  return partition.empty() ? result : scheduler::with_cut(result, *x.cell, partition == "requests");
 }
 
 std::string cells_of(const membership_state& st) {
@@ -79,17 +90,23 @@ std::optional<resized_part> part_named(const membership_state& st, const std::st
 /// What becomes smaller when that worker goes for good: its pool, or its cell.
 resized_part part_with(const membership_state& st, const seat& where) {
   if (where.role != worker_role::attention || st.config.cells.empty()) return {where.role};
-  return {where.role, st.newest.design.pool.layout.cell_of(st.newest.number_of(where))};
+  const auto table = st.newest.design.pool.layout.cell_of(st.newest.number_of(where));
+  return {where.role, scheduler::cell_of_table(table, st.config.cells.size())};
 }
 
 /// Why a pool or cell cannot have that size now; empty: it can.
-std::string why_not(const membership_state& st, const resized_part& what, uint32_t members) {
+std::string why_not(const membership_state& st, const resized_part& what, uint32_t members,
+                    const std::string& partition = {}) {
   const auto pool = name_of(st, what);
   if (!st.config.design_of) return "the pools of this service keep their sizes";
   if (st.config.seats.members(what.role) == 0)
     return fmt::format("the pool '{}' has no workers of its own", pool);
   if (!what.cell && what.role == worker_role::attention && !st.config.cells.empty())
     return "the attention pool has cells: change the size of one of " + cells_of(st);
+  if (!partition.empty() && !what.cell)
+    return fmt::format("'{}' is no cell: only cells change their partition while they serve", pool);
+  if (!partition.empty() && partition != "heads" && partition != "requests")
+    return fmt::format("partition '{}': use heads or requests", partition);
   if (members == 0 && !what.cell)
     return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
   if (members > members_max)
@@ -97,7 +114,7 @@ std::string why_not(const membership_state& st, const resized_part& what, uint32
   if (st.changing) return fmt::format("another change is under way: {}", text_of(*st.changing));
   if (!st.was_open) return "the service has not started yet";
   try {
-    st.config.design_of(with_size(st.wanted, what, members));
+    st.config.design_of(with_size(st.wanted, what, members, partition));
   } catch (const std::invalid_argument& e) {
     return e.what();
   }
@@ -169,15 +186,19 @@ std::optional<uint32_t> next_higher(const membership_state& st, worker_role role
   return std::nullopt;
 }
 
+/// `partition`: of a cell that is to be cut otherwise; else empty.
 pool_change begin_change(membership_ptr self, const resized_part& what, uint32_t members,
-                         const scale_effects& effects) {
+                         const std::string& partition, const scale_effects& effects) {
   auto& st = self->state;
   const auto from = size_of(st.wanted, what);
-  st.wanted = with_size(st.wanted, what, members);
+  st.changing = pool_change{
+      name_of(st, what), from, members, "under way", {}, partition_of(st.wanted, what), partition};
+  st.wanted = with_size(st.wanted, what, members, partition);
   add_seats(self, group_of(st, what));
-  st.changing = pool_change{name_of(st, what), from, members, "under way", {}};
   st.changing_since = self->clock().now();
-  tell(event_kind::pool_resizing, {{"pool", st.changing->pool}, {"from", from}, {"to", members}});
+  std::vector<event_field> fields{{"pool", st.changing->pool}, {"from", from}, {"to", members}};
+  if (!partition.empty()) fields.emplace_back("partition", partition);
+  tell(event_kind::pool_resizing, std::move(fields));
   const auto answer = *st.changing;
   changed(self);
   effects.consider("the pool " + text_of(answer) + " changes its size");
@@ -194,6 +215,7 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
   const std::chrono::duration<double> took = self->clock().now() - st.changing_since;
   std::vector<event_field> fields{
       {"pool", x.pool}, {"from", x.from}, {"to", x.to}, {"seconds", took.count()}};
+  if (!x.to_partition.empty()) fields.emplace_back("partition", x.to_partition);
   if (!x.reason.empty()) fields.emplace_back("reason", x.reason);
   if (st.config.metrics)
     st.config.metrics->pool_changed(
@@ -217,10 +239,14 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
                    "there is no pool '" + x.pool + "'; use model, attention or prefill"
                        + (st.config.cells.empty() ? "" : ", or a cell: " + cells_of(st)));
   const auto now = size_of(st.wanted, *what);
-  if (x.members == now && !st.changing) return pool_change{x.pool, now, now, "done", {}};
-  if (const auto why = why_not(st, *what, x.members); !why.empty()) return refused(st, x.pool, why);
+  const auto before = partition_of(st.wanted, *what);
+  const auto partition = x.partition == before ? std::string{} : x.partition;
+  if (x.members == now && partition.empty() && !st.changing)
+    return pool_change{x.pool, now, now, "done", {}, before, {}};
+  if (const auto why = why_not(st, *what, x.members, partition); !why.empty())
+    return refused(st, x.pool, why);
   st.before_drains.erase(what->role);
-  return begin_change(self, *what, x.members, effects);
+  return begin_change(self, *what, x.members, partition, effects);
 }
 
 caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
@@ -264,7 +290,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   }
   // One that an operator drains asks for a seat at once, and shall not get it back.
   if (x.leaves && !what.cell) st.before_drains.emplace(where.role, size);
-  return begin_change(self, what, *lower, effects);
+  return begin_change(self, what, *lower, {}, effects);
 }
 
 void on_balance(membership_ptr self, const pool_balance& x, const scale_effects& effects) {
@@ -284,7 +310,7 @@ bool grow_for(membership_ptr self, worker_role role, const scale_effects& effect
     limit = std::max(limit, found->second);
   const auto higher = next_higher(st, role, limit);
   if (!higher) return false;
-  begin_change(self, {role}, *higher, effects);
+  begin_change(self, {role}, *higher, {}, effects);
   return true;
 }
 
@@ -323,7 +349,8 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
   if (!st.changing->reason.empty()) reason = st.changing->reason;
-  st.wanted = with_size(st.wanted, *part_named(st, st.changing->pool), st.changing->from);
+  st.wanted = with_size(st.wanted, *part_named(st, st.changing->pool), st.changing->from,
+                        st.changing->partition);
   st.draining.clear();
   drop_seats(self, group, effects);
   end_change(self, "rolled back", reason);
@@ -344,6 +371,7 @@ std::vector<pool_change> changes_of(const membership_state& st) {
       result.push_back(last->second);
     else
       result.push_back({name, now, now, "none", {}});
+    result.back().partition = partition_of(sizes, x); // as it is
   };
   tell_of({worker_role::model});
   tell_of({worker_role::attention});

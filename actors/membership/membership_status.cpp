@@ -6,6 +6,7 @@
 #include "actors/membership/membership_pipeline.hpp"
 #include "actors/membership/membership_scale.hpp"
 #include "actors/protocol/status.hpp"
+#include "scheduler/cell_tables.hpp"
 
 #include <algorithm>
 
@@ -52,10 +53,11 @@ void note_part(const membership_state& st, const scheduler::seat& where, worker_
   if (where.role != scheduler::worker_role::attention || found == plan.shards.end()) return;
   const auto number = static_cast<size_t>(found - plan.shards.begin());
   const auto shards = plan.shards.size() - plan.parity.size();
-  const auto cell = number < shards
-                        ? st.newest.design.pool.layout.cell_of(static_cast<uint32_t>(number))
-                        : plan.parity[number - shards];
-  if (cell < st.config.cells.size()) x.cell = st.config.cells[cell];
+  if (st.config.cells.empty()) return;
+  const auto table = number < shards
+                         ? st.newest.design.pool.layout.cell_of(static_cast<uint32_t>(number))
+                         : plan.parity[number - shards];
+  x.cell = st.config.cells[scheduler::cell_of_table(table, st.config.cells.size())];
 }
 
 system_status status_of(membership_ptr self) {

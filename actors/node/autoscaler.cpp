@@ -8,6 +8,7 @@
 #include "actors/protocol/status.hpp"
 #include "actors/shared/events.hpp"
 #include "scheduler/cell_scaling.hpp"
+#include "scheduler/cell_tables.hpp"
 #include "scheduler/scaling_text.hpp"
 
 #include <spdlog/spdlog.h>
@@ -113,19 +114,24 @@ void tell_wishes(autoscaler_state& st, const scheduler::scaling_look& x,
   }
 }
 
-/// The cells of the attention pool, in the order of their tables.
+/// The cells of the attention pool, in their order.
 std::vector<scheduler::cell_look> cells_of(const config::settings& options,
                                            const autoscaler_state::round& heard) {
   std::vector<scheduler::cell_look> cells;
   for (const auto& [name, cell] : options.pools.attention.cells) {
-    const auto i = cells.size();
     auto& x = cells.emplace_back();
     x.least = cell.least;
     x.most = cell.most;
     const auto change = std::ranges::find(heard.status->changes, "attention/" + name,
                                           [](const pool_change& y) { return y.pool; });
-    if (change != heard.status->changes.end()) x.members = change->to;
-    if (i < heard.kv.slots.size()) x.slots = heard.kv.slots[i], x.used = heard.kv.used.at(i);
+    if (change == heard.status->changes.end()) continue;
+    x.members = change->to;
+    x.by_requests = change->partition == "requests";
+  }
+  for (uint32_t i = 0; !cells.empty() && i < heard.kv.slots.size(); ++i) {
+    auto& x = cells[scheduler::cell_of_table(i, cells.size())];
+    x.slots += heard.kv.slots[i];
+    x.used += heard.kv.used.at(i);
   }
   return cells;
 }
@@ -157,9 +163,10 @@ void take(autoscaler_ptr self, const autoscaler_state::round& heard,
           const scheduler::scaling_step& step) {
   const auto x = named(self->state, heard, step);
   if (!x) return;
-  const auto& [pool, to] = x->resize;
-  tell(event_kind::pool_autoscaling,
-       {{"pool", pool}, {"from", x->from}, {"to", to}, {"reason", step.reason}});
+  tell(event_kind::pool_autoscaling, {{"pool", x->resize.pool},
+                                      {"from", x->from},
+                                      {"to", x->resize.members},
+                                      {"reason", step.reason}});
   self->request(self->state.config->members, timeout, x->resize)
       .then([](const pool_change&) {},
             [self, what = x->resize](const caf::error& e) {

@@ -12,6 +12,7 @@
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/seat_devices.hpp"
 #include "base/failpoint.hpp"
+#include "scheduler/cell_tables.hpp"
 #include "scheduler/membership/reach_book.hpp"
 
 #include <spdlog/spdlog.h>
@@ -191,7 +192,7 @@ void control_plane::keep_seats(const std::set<scheduler::seat>& all) {
 }
 
 /// Members of the attention pool bring memory of their own: without a fixed size, their tables keep
-/// the slots that they had at the start.
+/// the slots that they had at the start. New tables of a cell by requests have one member's.
 epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   const auto& parts = *config_.parts;
   const auto& spec = parts.program->spec;
@@ -199,9 +200,13 @@ epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   auto layout = layout_of(options, spec, 0);
   if (auto why = scheduler::refuse_layout(spec.kv_heads, layout)) throw std::invalid_argument{*why};
   const auto& start = parts.layout.cells;
-  for (uint32_t i = 0; i < layout.tables(); ++i)
-    if (!options.kv.bytes && !settings_of_cell(options, i).kv_bytes)
-      layout.cells[i].slots = start[i < start.size() ? i : 0].slots;
+  const auto cells = sizes.cells.size();
+  for (uint32_t i = 0; i < layout.tables(); ++i) {
+    if (options.kv.bytes || settings_of_cell(options, i).kv_bytes) continue;
+    const auto& first = start[scheduler::cell_of_table(i, cells)];
+    const bool is_new = cells > 0 && i >= cells;
+    layout.cells[i].slots = first.slots / (is_new ? std::max(1u, first.members) : 1);
+  }
   if (auto why = why_too_large(options, 0, token_bytes(options, spec), layout); !why.empty())
     throw std::invalid_argument{why};
   return {shape_of(options), pool_terms_of(options, spec, std::move(layout))};

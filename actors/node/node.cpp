@@ -77,14 +77,17 @@ uint16_t node::control_port() const { return impl_->control ? impl_->control->po
 std::string node::summary() const {
   const auto& x = *impl_;
   const auto& spec = x.model.program->spec;
+  const auto& attention = x.options.pools.attention;
   const auto ranks = x.model.program->ranks();
   return fmt::format(
       "model {} ({} layers, {} slices), {} replica(s){}, {} attention shard(s) by {}, {} KV slots\n"
       "kernels {} on {} thread(s), fingerprint {}",
       x.parts->base.model_name, spec.layers, x.model.program->slices.size(),
       x.options.pools.model.members, ranks > 1 ? fmt::format(" of {} ranks", ranks) : std::string{},
-      x.options.pools.attention.members,
-      x.options.pools.attention.partition == config::partition::requests ? "request" : "head",
+      attention.all_members(),
+      !attention.cells.empty()                             ? "cell"
+      : attention.partition == config::partition::requests ? "request"
+                                                           : "head",
       x.parts->layout.slots(), x.kernels(), x.parts->engine->threads(), x.parts->base.fingerprint);
 }
 

@@ -49,7 +49,7 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
                                                   reload_report& report) {
   const auto wishes = resizes_between(in_force, now);
   if (wishes.empty()) return {};
-  const auto first = members_key(wishes.front()) + ": ";
+  const auto first = keys_of(wishes.front()).front() + ": ";
   auto sizes = configured_sizes(in_force);
   resizer_config c;
   c.outcomes = resizes;
@@ -62,27 +62,28 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
       return {first + "the change that an earlier reload asked for is still under way"};
     for (const auto& x : wishes) { // each of the sizes on the way
       sizes = with_wish(sizes, x, in_force.pools.attention);
-      if (auto why = control->why_not(sizes); !why.empty()) return {members_key(x) + ": " + why};
+      if (auto why = control->why_not(sizes); !why.empty())
+        return {keys_of(x).front() + ": " + why};
     }
     c.members = parts->members;
   }
   caf::scoped_actor self{system};
   for (const auto& x : wishes) {
-    const auto key = members_key(x);
-    if (!c.wishes.empty()) { // one change at a time: RESIZER asks for it after that
+    const auto take = [&] {
       c.wishes.push_back(x);
-      report.pending.push_back(key);
+      for (const auto& key : keys_of(x)) report.pending.push_back(key);
+    };
+    if (!c.wishes.empty()) { // one change at a time: RESIZER asks for it after that
+      take();
       continue;
     }
     std::string problem;
-    self->request(c.members, resize_timeout, pool_resize{pool_name(x), x.members})
+    self->request(c.members, resize_timeout, question_of(x))
         .receive(
             [&](const pool_change& answer) {
-              if (answer.state != "under way") return;
-              c.wishes.push_back(x);
-              report.pending.push_back(key);
+              if (answer.state == "under way") take();
             },
-            [&](const caf::error& e) { problem = key + ": " + explain(system, e); });
+            [&](const caf::error& e) { problem = keys_of(x).front() + ": " + explain(system, e); });
     if (!problem.empty()) return {problem};
   }
   if (c.wishes.empty()) return {};

@@ -68,8 +68,11 @@ config::settings at_sizes(const config::settings& options, const pool_sizes& siz
   auto result = options;
   result.pools.model.members = sizes.model;
   result.pools.attention.members = sizes.attention;
-  size_t cell = 0;
-  for (auto& [name, x] : result.pools.attention.cells) x.members = sizes.cells.at(cell++);
+  for (size_t cell = 0; auto& [name, x] : result.pools.attention.cells) {
+    x.members = sizes.cells.at(cell);
+    x.partition = scheduler::is_by_requests(sizes, cell++) ? config::partition::requests
+                                                           : config::partition::heads;
+  }
   // Without seats of their own, prefill workers run on the model replicas.
   if (result.pools.prefill.has_seats()) result.pools.prefill.members = sizes.prefill;
   return result;

@@ -27,11 +27,15 @@ uint32_t members_of(const config::settings& x, worker_role role) {
   return role == worker_role::prefill ? std::max(1u, members) : members;
 }
 
+void tell_failed(const resize_wish& x, const std::string& why) {
+  for (const auto& key : keys_of(x))
+    spdlog::error("configuration not applied key={} members={} reason=\"{}\"", key, x.members, why);
+}
+
 void end_all(resizer_ptr self, const std::string& why) {
   auto& c = self->state.config;
   for (const auto& x : c.wishes) {
-    spdlog::error("configuration not applied key={} members={} reason=\"{}\"", members_key(x),
-                  x.members, why);
+    tell_failed(x, why);
     c.outcomes->failed(x);
   }
   c.wishes.clear();
@@ -59,11 +63,10 @@ void ask_for_first(resizer_ptr self) {
   auto& st = self->state;
   const auto x = st.config.wishes.front();
   st.asked = true;
-  self->request(st.config.members, timeout, pool_resize{pool_name(x), x.members})
+  self->request(st.config.members, timeout, question_of(x))
       .then([self](const pool_change&) { look_again(self); },
             [self, x](const caf::error& e) {
-              spdlog::error("configuration not applied key={} members={} reason=\"{}\"",
-                            members_key(x), x.members, explain(self->system(), e));
+              tell_failed(x, explain(self->system(), e));
               end_first(self, true);
             });
 }
@@ -87,16 +90,29 @@ std::string pool_name(const resize_wish& x) {
   return x.cell.empty() ? pool : pool + "/" + x.cell;
 }
 
-std::string members_key(const resize_wish& x) {
-  const auto pool = "pools." + std::string{scheduler::to_string(x.role)};
-  return (x.cell.empty() ? pool : pool + ".cells." + x.cell) + ".members";
+std::vector<std::string> keys_of(const resize_wish& x) {
+  auto pool = "pools." + std::string{scheduler::to_string(x.role)};
+  if (!x.cell.empty()) pool += ".cells." + x.cell;
+  std::vector<std::string> keys;
+  if (!x.cut || x.from != x.members) keys.push_back(pool + ".members");
+  if (x.cut) keys.push_back(pool + ".partition");
+  return keys;
+}
+
+pool_resize question_of(const resize_wish& x) {
+  pool_resize question{pool_name(x), x.members};
+  if (x.cut) question.partition = x.cut == config::partition::requests ? "requests" : "heads";
+  return question;
 }
 
 scheduler::pool_sizes with_wish(const scheduler::pool_sizes& sizes, const resize_wish& x,
                                 const config::attention_pools_settings& pool) {
   if (x.cell.empty()) return scheduler::with_size(sizes, x.role, x.members);
   const auto cell = std::distance(pool.cells.begin(), pool.cells.find(x.cell));
-  return scheduler::with_cell(sizes, static_cast<size_t>(cell), x.members);
+  const auto result = scheduler::with_cell(sizes, static_cast<size_t>(cell), x.members);
+  return x.cut ? scheduler::with_cut(result, static_cast<size_t>(cell),
+                                     x.cut == config::partition::requests)
+               : result;
 }
 
 void take_back(config::pools_settings& pools, const resize_wish& x) {
@@ -105,13 +121,15 @@ void take_back(config::pools_settings& pools, const resize_wish& x) {
                   : x.role == worker_role::attention ? pools.attention.members
                                                      : pools.prefill.members;
   members = x.from;
+  if (x.cut_from) pools.attention.cells.at(x.cell).partition = *x.cut_from;
 }
 
 scheduler::pool_sizes configured_sizes(const config::settings& x) {
   scheduler::pool_sizes sizes{members_of(x, worker_role::model), x.pools.attention.all_members(),
                               x.pools.prefill.has_seats() ? members_of(x, worker_role::prefill)
                                                           : 0};
-  for (const auto& [name, cell] : x.pools.attention.cells) sizes.cells.push_back(cell.members);
+  sizes.cells = cell_sizes(x);
+  sizes.by_requests = cells_by_requests(x);
   return sizes;
 }
 
@@ -123,10 +141,15 @@ std::vector<resize_wish> resizes_between(const config::settings& before,
     const auto from = pool_of(before, role).members, to = pool_of(after, role).members;
     if (from != to) result.push_back({role, from, members_of(after, role)});
   }
-  for (const auto& [name, cell] : after.pools.attention.cells)
-    if (const auto was = before.pools.attention.cells.find(name);
-        was != before.pools.attention.cells.end() && was->second.members != cell.members)
-      result.push_back({worker_role::attention, was->second.members, cell.members, name});
+  for (const auto& [name, cell] : after.pools.attention.cells) {
+    const auto was = before.pools.attention.cells.find(name);
+    if (was == before.pools.attention.cells.end()) continue;
+    const bool cut = was->second.partition != cell.partition;
+    if (!cut && was->second.members == cell.members) continue;
+    auto& x = result.emplace_back(
+        resize_wish{worker_role::attention, was->second.members, cell.members, name});
+    if (cut) x.cut_from = was->second.partition, x.cut = cell.partition;
+  }
   return result;
 }
 

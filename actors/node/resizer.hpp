@@ -1,4 +1,5 @@
-/// RESIZER: sees to the sizes of pools that a reload asked for, one change after the other.
+/// RESIZER: sees to the sizes of pools and the partitions of cells that a reload asked for, one
+/// change after the other.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -11,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,22 +23,29 @@ struct resize_wish {
   scheduler::worker_role role = scheduler::worker_role::model;
   uint32_t from = 0, members = 0;
   std::string cell{}; ///< its name; empty: the pool
+  /// Of a cell, before and as it shall be; nothing: it stays as it is.
+  std::optional<config::partition> cut_from{}, cut{};
 };
 
 /// What changes its size, as MEMBERSHIP names it: "attention" or "attention/east".
 std::string pool_name(const resize_wish& x);
 
-/// Key of its size: "pools.attention.members" or "pools.attention.cells.east.members".
-std::string members_key(const resize_wish& x);
+/// The keys that it comes from, one or two: "pools.attention.members" or
+/// "pools.attention.cells.east.members", and "pools.attention.cells.east.partition".
+std::vector<std::string> keys_of(const resize_wish& x);
 
-/// The sizes with that one as wished. `pool`: with the cells by name.
+/// What MEMBERSHIP is asked for.
+pool_resize question_of(const resize_wish& x);
+
+/// The sizes with that one, and its partition, as wished. `pool`: with the cells by name.
 scheduler::pool_sizes with_wish(const scheduler::pool_sizes& sizes, const resize_wish& x,
                                 const config::attention_pools_settings& pool);
 
-/// The same in settings, which get the size of before.
+/// The same in settings, which get the size and the partition of before.
 void take_back(config::pools_settings& pools, const resize_wish& x);
 
-/// The pools whose configured sizes differ; in `after` those of the configuration that shall hold.
+/// The pools whose configured sizes or partitions differ; in `after` those of the configuration
+/// that shall hold.
 std::vector<resize_wish> resizes_between(const config::settings& before,
                                          const config::settings& after);
 

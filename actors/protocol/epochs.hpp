@@ -139,11 +139,12 @@ struct injure {
   uint64_t chance = 0;
 };
 
-/// Asks MEMBERSHIP to change the size of a pool. Answered at once: refused with the reason, or
-/// under way.
+/// Asks MEMBERSHIP to change the size of a pool or cell. Answered at once: refused with the reason,
+/// or under way.
 struct pool_resize {
-  std::string pool; ///< model, attention or prefill
+  std::string pool; ///< model, attention or prefill, or a cell: "attention/far"
   uint32_t members = 0;
+  std::string partition{}; ///< of a cell: "heads" or "requests"; empty: as it is
 };
 
 /// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
@@ -159,6 +160,10 @@ struct pool_change {
   uint32_t from = 0, to = 0;
   std::string state;  ///< "none", "under way", "done" or "rolled back"
   std::string reason; ///< what it waits for, or why it was rolled back; may be empty
+  /// Of an attention cell: "heads" or "requests", as it is before the change or without one; else
+  /// empty.
+  std::string partition{};
+  std::string to_partition{}; ///< that the change gives it; empty: the same
 };
 
 /// Asks MEMBERSHIP for an epoch of the same sizes in which sequences move between slot tables until

@@ -45,7 +45,8 @@ struct worker_info {
 struct cell_info {
   std::string name;
   uint32_t members = 0;
-  uint32_t slots = 0, used = 0; ///< of its table, as in kv_usage
+  uint64_t slots = 0, used = 0; ///< of its tables, as in kv_usage
+  std::string partition{};      ///< "heads" or "requests"
 };
 
 struct pool_info {

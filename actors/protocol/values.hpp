@@ -37,7 +37,8 @@ template <class Inspector> typename Inspector::result_type inspect(Inspector& f,
   return f(caf::meta::type_name("kv_layout"), x.cells);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, pool_sizes& x) {
-  return f(caf::meta::type_name("pool_sizes"), x.model, x.attention, x.prefill, x.cells);
+  return f(caf::meta::type_name("pool_sizes"), x.model, x.attention, x.prefill, x.cells,
+           x.by_requests);
 }
 
 } // namespace lamella::scheduler

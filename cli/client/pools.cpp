@@ -14,6 +14,19 @@ uint32_t count_at(const json_value& x, std::string_view name) {
   return static_cast<uint32_t>(number_or(x.find(name), 0));
 }
 
+/// "3", "1 -> 3", of a cell "2 by requests", "2 by requests -> 3 by heads".
+std::string members_of(const pool_state& x, const json_value& pool) {
+  const auto partition = text_or(pool.find("partition"), "");
+  const auto next = text_or(pool.find("to_partition"), "");
+  const auto cut = [](uint32_t members, const std::string& by) {
+    return std::to_string(members) + (by.empty() ? "" : " by " + by);
+  };
+  if (x.under_way() && (x.from != x.members || !next.empty()))
+    return cut(x.from, next.empty() ? "" : partition) + " -> "
+           + cut(x.members, next.empty() ? partition : next);
+  return cut(x.rolled_back() ? x.from : x.members, partition);
+}
+
 } // namespace
 
 pool_state pool_state_of(const json_value& x) {
@@ -35,10 +48,7 @@ std::string pools_page(const json_value& pools) {
   table all{{"POOL", "MEMBERS", "STATE", "REASON"}};
   for (const auto& each : items_of(pools, "pools")) {
     const auto x = pool_state_of(each);
-    const auto members = x.under_way() && x.from != x.members
-                             ? fmt::format("{} -> {}", x.from, x.members)
-                             : std::to_string(x.rolled_back() ? x.from : x.members);
-    all.add({x.pool, members, x.state == "none" ? "-" : x.state, x.reason});
+    all.add({x.pool, members_of(x, each), x.state == "none" ? "-" : x.state, x.reason});
   }
   return all.text();
 }

@@ -67,7 +67,8 @@ std::string status_page(const json_value& status) {
                count_of(p, {"slots", "parity"}), count_of(p, {"slots", "orphan"})});
     for (const auto& cell : items_of(p, "cells"))
       pools.add({name + "/" + text_or(cell.find("name"), "-"), "-", count_of(cell, {"members"}),
-                 "heads", "-", count_of(cell, {"used"}), "-", "-", "-"});
+                 text_or(cell.find("partition"), "-"), "-", count_of(cell, {"used"}), "-", "-",
+                 "-"});
   }
   page += pools.text() + "\n";
   table times{{"WORK", "CELL", "SIZE", "SECONDS", "CORRECTION", "SAMPLES"}};

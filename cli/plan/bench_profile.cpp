@@ -13,17 +13,16 @@ namespace lamella::cli {
 
 scheduler::served_profile profile_facts(const actors::node& n, const config::settings& settings) {
   const auto server = n.server();
-  const auto& pool = settings.pools.attention;
-  const bool one_table =
-      pool.cells.size() <= 1 && (pool.members == 1 || pool.partition == config::partition::heads);
-  if (server->batches.size() != 1 || settings.pools.prefill.members != 1 || !one_table)
+  const auto& layout = n.parts().layout;
+  uint32_t tables = 0;
+  for (uint32_t i = 0; i < layout.tables(); ++i) tables += layout.in_use(i) ? 1 : 0;
+  if (server->batches.size() != 1 || settings.pools.prefill.members != 1 || tables != 1)
     throw command_error{
         exit_configuration,
         "a profile covers one batch, one prefill worker and one slot table, but this "
         "service has "
             + std::to_string(server->batches.size()) + ", "
-            + std::to_string(settings.pools.prefill.members) + " and "
-            + std::to_string(n.parts().layout.tables()),
+            + std::to_string(settings.pools.prefill.members) + " and " + std::to_string(tables),
         "set batching.batches, pools.prefill.members and "
         "pools.attention.partition accordingly"};
   scheduler::served_profile p;

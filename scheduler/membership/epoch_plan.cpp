@@ -1,5 +1,6 @@
 #include "scheduler/membership/epoch_plan.hpp"
 
+#include "scheduler/cell_tables.hpp"
 #include "scheduler/rotation.hpp"
 
 #include <algorithm>
@@ -99,9 +100,14 @@ seat_group group_of_shard(const epoch_shape& shape, uint32_t number) {
     return {worker_role::attention,
             cell < shape.cell_seats.size() ? shape.cell_seats[cell] : std::string{}};
   }
-  for (size_t i = 0; i < std::min(shape.cells.size(), shape.cell_seats.size()); ++i) {
-    if (number < shape.cells[i]) return {worker_role::attention, shape.cell_seats[i]};
-    number -= shape.cells[i];
+  const auto tables = members_of_tables(shape.cells, shape.by_requests);
+  for (uint32_t table = 0; table < tables.size(); ++table) {
+    if (number < tables[table]) {
+      const auto cell = cell_of_table(table, shape.cells.size());
+      return {worker_role::attention,
+              cell < shape.cell_seats.size() ? shape.cell_seats[cell] : std::string{}};
+    }
+    number -= tables[table];
   }
   return worker_role::attention;
 }

@@ -42,6 +42,9 @@ struct epoch_shape {
   /// Decode streams after these, on the seats of the prefill pool: machines for prompts that decode
   /// when all others are full (S-M03, S-M07).
   uint32_t prompt_batches = 0;
+  /// Named cells that are cut by requests, ascending; the others are cut by heads. Shards are
+  /// numbered through the tables of all cells, see members_of_tables().
+  std::vector<uint32_t> by_requests{};
 };
 
 /// The seats of an epoch by number; messages and links use the number.

@@ -1,9 +1,10 @@
-/// The sizes of the pools, as data: they change while a service runs.
+/// The sizes of the pools and how cells are cut, as data: they change while a service runs.
 #pragma once
 
 #include "scheduler/membership/epoch_plan.hpp"
 #include "scheduler/membership/seats.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -16,6 +17,8 @@ struct pool_sizes {
   uint32_t attention = 1;        ///< of all cells
   uint32_t prefill = 0;          ///< seats of their own; 0: prompts run on the model replicas
   std::vector<uint32_t> cells{}; ///< of each named attention cell, in order of names; may be empty
+  /// Named cells that are cut by requests, ascending; the others are cut by heads.
+  std::vector<uint32_t> by_requests{};
   friend bool operator==(const pool_sizes&, const pool_sizes&) = default;
 };
 
@@ -50,8 +53,21 @@ inline pool_sizes with_cell(pool_sizes x, size_t cell, uint32_t members) {
   return x;
 }
 
+/// Whether a named cell is cut by requests; else by heads.
+inline bool is_by_requests(const pool_sizes& x, size_t cell) {
+  return std::ranges::count(x.by_requests, cell) > 0;
+}
+
+/// The same sizes, with one named cell cut by requests or by heads.
+inline pool_sizes with_cut(pool_sizes x, size_t cell, bool by_requests) {
+  std::erase(x.by_requests, static_cast<uint32_t>(cell));
+  if (by_requests) x.by_requests.push_back(static_cast<uint32_t>(cell));
+  std::ranges::sort(x.by_requests);
+  return x;
+}
+
 inline pool_sizes sizes_of(const epoch_shape& x) {
-  return {x.replicas, x.shards, x.prefill_seats, x.cells};
+  return {x.replicas, x.shards, x.prefill_seats, x.cells, x.by_requests};
 }
 
 } // namespace lamella::scheduler

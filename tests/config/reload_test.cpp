@@ -28,6 +28,7 @@ value other_value(const option& x, const settings& now) {
 TEST_CASE("a reload takes every live option and no other") {
   settings before;
   before.pools.prefill.placement = placement::local; // with seats of its own
+  before.pools.attention.cells["east"] = {};         // that may be cut otherwise
   size_t live = 0;
   for (const auto& x : options()) {
     CAPTURE(x.key);
@@ -78,6 +79,38 @@ TEST_CASE("a reload takes the members of a cell, but no other cells") {
     CHECK(x.needs_restart == (x.key != "pools.attention.cells.east.members"));
   }
   CHECK_FALSE(got.violations.empty()); // no member would be left
+}
+
+TEST_CASE("a reload takes the partition of a cell; a pool without cells keeps its own") {
+  settings before;
+  before.pools.attention.cells["east"].least = 0; // as the reader of a file leaves it
+  auto wanted = before;
+  wanted.pools.attention.cells["east"].partition = partition::requests;
+  const auto got = take_live(before, wanted);
+  CHECK(got.value.pools.attention.cells.at("east").partition == partition::requests);
+  REQUIRE(got.changes.size() == 1);
+  CHECK(got.changes[0].key == "pools.attention.cells.east.partition");
+  CHECK_FALSE(got.changes[0].needs_restart);
+  CHECK(got.violations.empty());
+  before.pools.attention.cells.clear();
+  wanted = before;
+  wanted.pools.attention.partition = partition::requests;
+  const auto kept = take_live(before, wanted);
+  CHECK(kept.value.pools.attention.partition == partition::heads);
+  REQUIRE(kept.changes.size() == 1);
+  CHECK(kept.changes[0].needs_restart);
+}
+
+TEST_CASE("a reload refuses a partition that the parity of a cell does not go with") {
+  settings before;
+  auto& cell = before.pools.attention.cells["east"];
+  cell.placement = placement::local;
+  cell.parity = true;
+  auto wanted = before;
+  wanted.pools.attention.cells["east"].partition = partition::requests;
+  const auto got = take_live(before, wanted);
+  REQUIRE_FALSE(got.violations.empty());
+  CHECK(got.violations[0].keys.front() == "pools.attention.cells.east.parity");
 }
 
 TEST_CASE("a reload checks the rules of the sizes that it would make") {

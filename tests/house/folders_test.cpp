@@ -95,7 +95,7 @@ const std::map<std::string, std::set<std::string>> arrows{
       "net/link", "net/metrics", "scheduler", "scheduler/membership"}},
     {"actors/gateway",
      {"actors/machine", "actors/membership", "actors/protocol", "actors/request", "actors/shared",
-      "actors/worker", "base", "net/api", "net/console", "net/http", "net/metrics"}},
+      "actors/worker", "base", "net/api", "net/console", "net/http", "net/metrics", "scheduler"}},
     {"actors/kv",
      {"actors/device", "actors/protocol", "actors/shared", "base", "gpu/runners", "net/metrics",
       "scheduler", "scheduler/kv"}},

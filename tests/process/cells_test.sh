@@ -2,6 +2,8 @@
 # Two attention cells beside each other in processes: the tokens of a single process, also where a shard is killed, a cell
 # changes its size, loses all members and gets them back, by hand and by a reload.
 #
+# A cell by heads stands beside one by requests as well, and is cut otherwise by a reload.
+#
 # usage: tests/process/cells_test.sh LAMELLA WRITE_TINY_MODEL SOURCE
 set -uo pipefail
 . "$(dirname "$0")/tiny_service.sh"
@@ -124,6 +126,71 @@ answers after.txt $requests
 same "L-M03 cells of two placements after the changes" after.txt
 expect "L-M03 no worker that leaves cuts a link of others" 0 "$(grep -c 'a link was cut but no worker was lost' apart.log)"
 stop "cells of two placements"
+
+# A cell by heads with parity beside one by requests, which has a table for each of its members.
+cat >cuts.yaml <<'YAML'
+version: 1
+pools:
+  model: {placement: local}
+  attention:
+    placement: local
+    cells:
+      near: {members: 3, kv_bytes: 8MiB, parity: true}
+      far: {members: 2, kv_bytes: 8MiB, partition: requests}
+YAML
+cuts() { status | json '" ".join(c["name"] + "=" + str(c["members"]) + " by " + c["partition"] for c in x["pools"][0]["cells"])'; }
+# recut SED TEXT: a reload with another file, until the cells are as TEXT says.
+recut() {
+  sed -i "$1" cuts.yaml
+  kill -HUP "$server"
+  for _ in $(seq 300); do
+    [ "$(cuts)" != "$2" ] || break
+    sleep 0.1
+  done
+  expect "L-M24 a reload cuts a cell otherwise: $2" "$2" "$(cuts)"
+}
+serve cuts.log --config cuts.yaml "${tiny[@]}"
+expect "L-M24 cells by heads and by requests" "far=2 by requests near=3 by heads" "$(cuts)"
+contains "status tells the partition of each cell" "requests" "$("$lamella" status --admin "127.0.0.1:$admin" | grep main/far)"
+decoding cuts.txt $requests
+expect "L-M23 L-M24 both cells have KV of running sequences" 1 $(($(used_in far) > 0 && $(used_in near) > 0))
+wait "$client"
+same "L-M23 L-M24 a cell by heads beside one by requests" cuts.txt
+killed "L-M26 a shard of the cell by heads is killed" single.txt "$requests" "$(part 'shard 0')"
+expect "L-M26 its KV is reconstructed" 0 "$computed"
+killed "L-M26 a shard of the cell by requests is killed" single.txt "$requests" "$(part 'shard 4')"
+expect "L-M26 its KV is computed again, that of the others is not" 1 $((computed > 0 && computed < 24))
+decoding cuts.txt $requests
+for change in far=4 near=1 far=1 near=3 far=0 far=2; do
+  scaled "attention/$change"
+  expect "L-M03 cells of two partitions: $change" 0 $?
+done
+drained=$(part 'shard 3')
+"$lamella" drain "$drained" --admin "127.0.0.1:$admin" >page 2>&1
+expect "L-M03 a member of the cell by requests is drained" 0 $?
+expect "L-M03 the others serve on" "far=1 by requests near=3 by heads" "$(cuts)"
+scaled attention/far=2
+expect "L-M03 it gets another one" 0 $?
+wait "$client"
+same "L-M03 cells of two partitions that change" cuts.txt
+decoding recut.txt $requests
+recut 's/far: {members: 2, kv_bytes: 8MiB, partition: requests}/far: {members: 3, kv_bytes: 8MiB}/' "far=3 by heads near=3 by heads"
+recut 's/far: {members: 3, kv_bytes: 8MiB}/far: {members: 2, kv_bytes: 8MiB, partition: requests}/' \
+  "far=2 by requests near=3 by heads"
+wait "$client"
+same "L-M24 a cell that is cut otherwise" recut.txt
+reloaded() { curl -s -X POST "http://127.0.0.1:$admin/admin/reload" >page; }
+before=$(cuts)
+sed -i 's/parity: true/parity: true, partition: requests/' cuts.yaml
+reloaded
+expect "a partition that the parity does not go with is refused" "$before" "$(cuts)"
+contains "a partition with parity: the reason" "parity needs partition: heads" "$(cat page)"
+sed -i 's/parity: true, partition: requests/parity: true/; s/, partition: requests//' cuts.yaml
+reloaded
+expect "a partition that the members do not go with is refused" "$before" "$(cuts)"
+contains "a partition with these members: the reason" "cannot be spread evenly over 2" "$(cat page)"
+none_in_use "cells of two partitions"
+stop "cells of two partitions"
 
 # A most of all cells together, which need not divide the KV heads.
 follows=(--set pools.attention.placement=local --set pools.attention.cells.near.members=1 --set pools.attention.max=4

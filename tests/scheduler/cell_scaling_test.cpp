@@ -44,6 +44,22 @@ TEST_CASE("L-M19 an empty cell grows last, and a pool keeps its least members") 
   CHECK_FALSE(step_of_cells(full, 3, true, 1, 3));
 }
 
+TEST_CASE("L-M19 L-M24 a cell by requests takes steps of one member, down to none") {
+  std::vector<cell_look> cells{{3, 300, 290}, {1, 100, 10}};
+  for (auto& x : cells) x.by_requests = true;
+  const auto up = step_of_cells(cells, 3, true, 1, 8);
+  REQUIRE(up);
+  CHECK(up->cell == 0);
+  CHECK(up->members == 4);
+  const auto down = step_of_cells(cells, 3, false, 1, 8);
+  REQUIRE(down);
+  CHECK(down->cell == 1);
+  CHECK(down->members == 0);
+  CHECK_FALSE(step_of_cells(std::vector<cell_look>(1, cells[1]), 3, false, 1, 8));
+  cells[1].members = 0; // it has none to lose
+  CHECK(step_of_cells(cells, 3, false, 1, 8)->members == 2);
+}
+
 TEST_CASE("L-M19 a cell stays within bounds of its own, and another one takes the step") {
   std::vector<cell_look> cells{{1, 100, 90}, {1, 100, 10}};
   cells[0].most = 2; // of 3 heads the next size is 3

@@ -81,11 +81,11 @@ public:
     return true;
   }
 
-  /// Asks for another size of a pool, or for a worker to leave. May be refused.
   size_t cells() const { return options_.pools.attention.cells.size(); }
-  void scale(const std::string& pool, uint32_t members) {
-    time.note("scale " + pool + " to " + std::to_string(members));
-    ask_and_forget(actors::pool_resize{pool, members});
+  /// Asks for another size of a pool or cut of a cell, or for a worker to leave. May be refused.
+  void scale(const std::string& pool, uint32_t members, const std::string& partition = {}) {
+    time.note("scale " + pool + " to " + std::to_string(members) + " " + partition);
+    ask_and_forget(actors::pool_resize{pool, members, partition});
   }
   void drain(const std::string& seat) {
     time.note("drain " + seat);

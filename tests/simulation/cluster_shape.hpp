@@ -3,6 +3,7 @@
 
 #include "actors/node/pipeline.hpp"
 #include "actors/protocol/join.hpp"
+#include "scheduler/cell_tables.hpp"
 #include "tests/simulation/devices.hpp"
 
 namespace lamella::simulation {
@@ -14,6 +15,7 @@ struct cluster_shape {
   bool by_request = false; ///< partition of the pool
   /// Members of each cell beside the others, `shards` in all; none: the pool is one.
   std::vector<uint32_t> cells{};
+  std::vector<uint32_t> cells_by_request{}; ///< by number, those that are cut so at the start
   uint32_t cells_apart = 0; ///< the first so many cells have seats of their own each
   bool parity = false;      ///< one more member has the parity of the shards
   /// Of each cell, where there are cells; none: all as the pool.
@@ -55,6 +57,8 @@ inline config::settings settings_of(const cluster_shape& shape) {
     cell = o.pools.attention;
     cell.members = shape.cells[i];
     if (!shape.cells_with_parity.empty()) cell.parity = shape.cells_with_parity.at(i);
+    if (std::ranges::count(shape.cells_by_request, i) > 0)
+      cell.partition = config::partition::requests;
     if (i < shape.cells_apart) cell.threads = 1 + i; // others than the pool's
   }
   o.pools.prefill.members = std::max(1u, shape.prefill);
@@ -88,10 +92,11 @@ inline scheduler::kv_layout layout_of(const config::settings& options,
   const bool cells = !shape.cells.empty();
   for (size_t i = 0; i < layout.cells.size(); ++i) {
     auto& cell = layout.cells[i];
-    const auto at_start = cells ? shape.cells[i] : shape.by_request ? 1 : shape.shards;
+    const auto of = scheduler::cell_of_table(static_cast<uint32_t>(i), shape.cells.size());
+    const auto at_start = cells ? shape.cells[of] : shape.by_request ? 1 : shape.shards;
     cell.slots = shape.slots + shape.more_slots * std::max(1u, cell.members)
                  - shape.more_slots * std::max(1u, at_start);
-    if (cells) cell.slots += static_cast<uint32_t>(i) * shape.more_in_next;
+    if (cells) cell.slots += of * shape.more_in_next;
   }
   return layout;
 }

@@ -33,14 +33,15 @@ struct kind {
   bool chooses = false; ///< each epoch's pipeline is chosen
   bool cells = false;   ///< the attention pool is two or three cells
   bool mixes = false;   ///< prompts on replicas share the launches of batches
-  bool fewer = false;   ///< no spares, and pools may serve with fewer members after a loss
+  bool cuts = false;  ///< some of these are cut by requests, and are cut otherwise where it scales
+  bool fewer = false; ///< no spares, and pools may serve with fewer members after a loss
 };
 
 class scenario {
 public:
   explicit scenario(uint64_t seed, kind what = {})
-      : odd_{what.odd, seed}, gray_{what.gray}, scales_{what.scales}, dice_{mix(seed, 1)},
-        cluster_{draw_shape(dice_, what), mix(seed, 2)} {}
+      : odd_{what.odd, seed}, gray_{what.gray}, scales_{what.scales}, cuts_{what.cuts},
+        dice_{mix(seed, 1)}, cluster_{draw_shape(dice_, what), mix(seed, 2)} {}
 
   outcome run() {
     auto& c = cluster_;
@@ -107,9 +108,12 @@ private:
     if (s.mixes) s.stand_backs = static_cast<uint32_t>(dice.below(4));
     s.prefill_decodes = s.mixes && dice.below(2) == 0;
     if (what.cells) draw_cells(dice, s);
+    for (uint32_t i = 0; what.cuts && i < s.cells.size(); ++i)
+      if (dice.below(2) == 0) s.cells_by_request.push_back(i);
     if (what.cells && what.parity) {
       for (size_t i = 0; i < s.cells.size(); ++i)
-        s.cells_with_parity.push_back(i == 0 || dice.below(2) == 0);
+        s.cells_with_parity.push_back((i == 0 || dice.below(2) == 0)
+                                      && std::ranges::count(s.cells_by_request, i) == 0);
       s.spares = std::max(1u, s.spares);
     }
     if (!what.parity || what.cells) return s;
@@ -189,8 +193,7 @@ private:
   void change_sizes() {
     const auto kind = dice_.below(10);
     if (const auto cells = cluster_.cells(); kind < 5 && cells > 0)
-      cluster_.scale("attention/c" + std::to_string(dice_.below(cells)),
-                     static_cast<uint32_t>(dice_.below(3)));
+      change_cell(static_cast<uint32_t>(dice_.below(cells)));
     else if (kind < 5)
       cluster_.scale("attention", 1 + static_cast<uint32_t>(dice_.below(3)));
     else if (kind < 7)
@@ -199,6 +202,17 @@ private:
       cluster_.scale("prefill", 1 + static_cast<uint32_t>(dice_.below(2)));
     else if (!cluster_.workers.empty())
       cluster_.drain(anybody().name());
+  }
+
+  /// Another size; where cells are cut by heads and by requests, often another cut with it. A cell
+  /// by requests has no parity.
+  void change_cell(uint32_t cell) {
+    const auto members = static_cast<uint32_t>(dice_.below(3));
+    const auto cut = cuts_ ? dice_.below(4) : 0;
+    cluster_.scale("attention/c" + std::to_string(cell), members,
+                   cut < 2    ? ""
+                   : cut == 2 ? "heads"
+                              : "requests");
   }
 
   /// What can happen where nothing is between the seats but one process.
@@ -289,7 +303,7 @@ private:
   };
 
   buggify_points odd_;
-  bool gray_, scales_;
+  bool gray_, scales_, cuts_;
   tests::splitmix dice_;
   std::vector<client> clients_;
   outcome result_;

@@ -37,7 +37,8 @@ std::string name_of(kind what) {
          + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "")
          + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "")
          + (what.chooses ? " and chosen pipelines" : "") + (what.mixes ? " and mixed launches" : "")
-         + (what.cells ? " and cells" : "") + (what.fewer ? " and fewer shards" : "");
+         + (what.cells ? " and cells" : "") + (what.cuts ? " cut by heads and by requests" : "")
+         + (what.fewer ? " and fewer shards" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -181,6 +182,19 @@ TEST_CASE("L-M03 L-M23 seeds in which the attention pool is several cells end we
   }
 }
 
+TEST_CASE("L-M23 L-M24 seeds in which cells are cut by heads and by requests end well") {
+  for (const kind what :
+       {kind{.cells = true, .cuts = true},
+        kind{.odd = true, .scales = true, .cells = true, .cuts = true},
+        kind{.here = true, .scales = true, .cells = true, .cuts = true},
+        kind{.parity = true, .odd = true, .scales = true, .cells = true, .cuts = true},
+        kind{.scales = true, .cells = true, .mixes = true, .cuts = true, .fewer = true}}) {
+    const auto all = run_seeds(1, 250, what);
+    CHECK(all.hits > 250);
+    CHECK(all.epochs > 400);
+  }
+}
+
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
   for (const kind what : {kind{},
@@ -208,6 +222,11 @@ TEST_CASE("The seeds asked for end well"
                           kind{.parity = true, .gray = true, .cells = true},
                           kind{.parity = true, .odd = true, .scales = true, .cells = true},
                           kind{.parity = true, .cells = true, .fewer = true},
+                          kind{.scales = true, .cells = true, .cuts = true},
+                          kind{.odd = true, .scales = true, .cells = true, .cuts = true},
+                          kind{.here = true, .scales = true, .cells = true, .cuts = true},
+                          kind{.parity = true, .scales = true, .cells = true, .cuts = true},
+                          kind{.scales = true, .cells = true, .cuts = true, .fewer = true},
                           kind{.fewer = true},
                           kind{.gray = true, .fewer = true},
                           kind{.mixes = true},

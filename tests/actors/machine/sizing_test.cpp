@@ -5,6 +5,34 @@
 
 namespace lamella::actors::test {
 
+TEST_CASE("L-M23 L-M24 a cell by requests has a table of all heads for each member") {
+  config::settings x;
+  x.pools.attention.kv_bytes = 6 << 20;
+  auto& east = x.pools.attention.cells["east"] = x.pools.attention;
+  east.members = 3;
+  auto& west = x.pools.attention.cells["west"] = x.pools.attention;
+  west.members = 2;
+  west.partition = config::partition::requests;
+  model::model_spec spec;
+  spec.layers = 2;
+  spec.kv_heads = 3;
+  spec.head_dim = 64;
+  const auto layout = layout_of(x, spec, 0);
+  const auto one = static_cast<uint32_t>((6 << 20) / token_bytes(x, spec));
+  CHECK(layout.slots_of(0) / 3 == one); // three members' memory for one table
+  REQUIRE(layout.tables() == 6);
+  CHECK(layout.members() == 5);
+  for (const uint32_t table : {3u, 5u}) {
+    CHECK(layout.cells[table].members == 1);
+    CHECK(layout.slots_of(table) == one);
+    CHECK(&settings_of_cell(x, table) == &west);
+  }
+  CHECK(layout.slots() == layout.slots_of(0) + 2 * one);
+  const auto shape = shape_of(x);
+  CHECK(shape.cells == std::vector<uint32_t>{3, 2});
+  CHECK(shape.by_requests == std::vector<uint32_t>{1});
+}
+
 TEST_CASE("Weights and KV that the memory cannot hold are refused, where they lie in it") {
   const auto limit = memory_limit();
   config::settings x;

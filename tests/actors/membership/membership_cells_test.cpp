@@ -1,4 +1,5 @@
 // Attention cells with workers of their own: who takes which seat, and how they change their sizes.
+#include "scheduler/cell_tables.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {
@@ -12,7 +13,9 @@ epoch_design design_of(const scheduler::pool_sizes& x) {
   design.shape.prefill_seats = x.prefill;
   design.shape.cells = x.cells;
   design.shape.cell_seats = {"", "far", "far"};
-  for (const auto members : x.cells) design.pool.layout.cells.push_back({members, 100});
+  design.shape.by_requests = x.by_requests;
+  for (const auto members : scheduler::members_of_tables(x.cells, x.by_requests))
+    design.pool.layout.cells.push_back({members, 100});
   return design;
 }
 
@@ -40,8 +43,8 @@ struct cells_world : membership_world {
     cell.clear();
     return result;
   }
-  std::string resize(const std::string& pool, uint32_t size) {
-    const auto answer = ask<pool_change>(members, pool_resize{pool, size});
+  std::string resize(const std::string& pool, uint32_t size, const std::string& partition = {}) {
+    const auto answer = ask<pool_change>(members, pool_resize{pool, size, partition});
     settle();
     REQUIRE(answer->came);
     return answer->error ? system.render(answer->error) : answer->value.state;
@@ -104,6 +107,54 @@ TEST_CASE_FIXTURE(cells_world,
   CHECK(missing.back().empty()); // two seats are left to the group, one for the spare
   CHECK(resize("attention/near", 2) == "under way");
   CHECK(join("attention").grant->index == 3); // the lowest index that is free
+}
+
+TEST_CASE_FIXTURE(cells_world,
+                  "L-M24 a cell is cut otherwise by a planned epoch, and keeps its seats") {
+  const auto cell_of = [&](const std::string& which) {
+    const auto status = ask<system_status>(members, status_atom_v);
+    settle();
+    const auto& all = status->value.changes;
+    const auto found =
+        std::ranges::find(all, "attention/" + which, [](const auto& x) { return x.pool; });
+    REQUIRE(found != all.end());
+    return found->partition;
+  };
+  join("model");
+  join("prefill");
+  join("attention");
+  join_cell("far");
+  join_cell("far");
+  CHECK(cell_of("far") == "heads");
+  CHECK(resize("attention/far", 1, "requests") == "under way");
+  CHECK(cell_of("far") == "heads"); // until the next epoch serves
+  want_next();
+  settled();
+  CHECK(cell_of("far") == "requests");
+  CHECK(cell_of("near") == "heads");
+  CHECK(shards() == std::vector<std::string>{"attention/0", "attention/1"});
+  // The same again is done already; with another size it takes seats as any change.
+  CHECK(resize("attention/far", 1, "requests") == "done");
+  CHECK(resize("attention/far", 2) == "under way");
+  CHECK(join_cell("far").grant->index == 3);
+  want_next();
+  settled();
+  CHECK(shards().size() == 3);
+  CHECK(cell_of("far") == "requests");
+  CHECK(resize("attention/far", 2, "heads") == "under way");
+  want_next();
+  settled();
+  CHECK(cell_of("far") == "heads");
+}
+
+TEST_CASE_FIXTURE(cells_world,
+                  "L-M24 only cells are cut otherwise, and only by heads or requests") {
+  join("model");
+  join("prefill");
+  join("attention");
+  join_cell("far");
+  CHECK(resize("model", 1, "requests").find("'model' is no cell") != std::string::npos);
+  CHECK(resize("attention/far", 1, "rows").find("use heads or requests") != std::string::npos);
 }
 
 TEST_CASE("L-M03 where each cell has workers of its own, one must be named") {

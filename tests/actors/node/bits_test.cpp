@@ -96,6 +96,16 @@ TEST_CASE("L-M24 two shards by request change no bit") {
   check_same(x);
 }
 
+TEST_CASE("L-M23 L-M24 a cell by head beside one by request changes no bit") {
+  auto x = tiny_settings();
+  auto& by_head = x.pools.attention.cells["east"] = x.pools.attention;
+  by_head.members = 3;
+  auto& by_request = x.pools.attention.cells["west"] = x.pools.attention;
+  by_request.members = 2;
+  by_request.partition = config::partition::requests;
+  check_same(x);
+}
+
 TEST_CASE("V-M07 two replicas with two batches and two prefill workers change no bit") {
   auto x = tiny_settings();
   x.pools.model.members = 2;

@@ -123,9 +123,9 @@ TEST_CASE("the pools whose sizes differ are asked for in one order, at what a st
   after.pools.model.members = 4;
   const auto got = resizes_between(before, after);
   REQUIRE(got.size() == 2);
-  CHECK(members_key(got[0]) == "pools.model.members");
+  CHECK(keys_of(got[0]).front() == "pools.model.members");
   CHECK(got[0].members == 4);
-  CHECK(members_key(got[1]) == "pools.prefill.members");
+  CHECK(keys_of(got[1]).front() == "pools.prefill.members");
   CHECK(got[1].members == 1);
   CHECK(configured_sizes(after) == scheduler::pool_sizes{4, 1, 1});
 }
@@ -140,12 +140,35 @@ TEST_CASE("L-M03 of a pool with cells a reload changes the sizes of cells") {
   const auto got = resizes_between(before, after);
   REQUIRE(got.size() == 1);
   CHECK(pool_name(got[0]) == "attention/west");
-  CHECK(members_key(got[0]) == "pools.attention.cells.west.members");
+  CHECK(keys_of(got[0]).front() == "pools.attention.cells.west.members");
   CHECK(configured_sizes(before) == scheduler::pool_sizes{1, 3, 0, {2, 1}});
   CHECK(with_wish(configured_sizes(before), got[0], after.pools.attention)
         == scheduler::pool_sizes{1, 2, 0, {2, 0}});
   take_back(after.pools, got[0]);
   CHECK(after.pools.attention.cells.at("west").members == 1);
+}
+
+TEST_CASE("L-M03 L-M24 a reload that cuts a cell otherwise asks for it with its size, once") {
+  config::settings before;
+  before.pools.attention.cells["east"].members = 2;
+  before.pools.attention.cells["west"].members = 1;
+  auto after = before;
+  after.pools.attention.cells["east"].partition = config::partition::requests;
+  auto got = resizes_between(before, after);
+  REQUIRE(got.size() == 1);
+  CHECK(keys_of(got[0]) == std::vector<std::string>{"pools.attention.cells.east.partition"});
+  CHECK(question_of(got[0]).pool == "attention/east");
+  CHECK(question_of(got[0]).members == 2);
+  CHECK(question_of(got[0]).partition == "requests");
+  CHECK(with_wish(configured_sizes(before), got[0], after.pools.attention)
+        == configured_sizes(after));
+  CHECK(configured_sizes(after).by_requests == std::vector<uint32_t>{0});
+  after.pools.attention.cells["east"].members = 5;
+  got = resizes_between(before, after);
+  REQUIRE(got.size() == 1);
+  CHECK(keys_of(got[0]).size() == 2);
+  take_back(after.pools, got[0]);
+  CHECK(configured_sizes(after) == configured_sizes(before));
 }
 
 } // namespace lamella::actors::test

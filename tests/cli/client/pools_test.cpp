@@ -66,6 +66,22 @@ TEST_CASE("The page of pools shows sizes, states and reasons") {
            "attention  1        rolled back  too late\n");
 }
 
+TEST_CASE("L-M24 the page of pools shows how cells are cut, and shall be") {
+  CHECK(pools_page(parse_json(R"({"pools":[
+    {"pool":"attention/a","from":2,"members":2,"state":"none","reason":"","partition":"heads"},
+    {"pool":"attention/b","from":2,"members":2,"state":"under way","reason":"",
+     "partition":"requests","to_partition":"heads"},
+    {"pool":"attention/c","from":2,"members":3,"state":"under way","reason":"",
+     "partition":"requests"},
+    {"pool":"attention/d","from":2,"members":3,"state":"rolled back","reason":"too late",
+     "partition":"heads"}]})"))
+        == "POOL         MEMBERS                      STATE        REASON\n"
+           "attention/a  2 by heads                   -\n"
+           "attention/b  2 by requests -> 2 by heads  under way\n"
+           "attention/c  2 -> 3 by requests           under way\n"
+           "attention/d  2 by heads                   rolled back  too late\n");
+}
+
 TEST_CASE("A size is a pool and a whole number") {
   const auto size = wanted_size_of("attention=3");
   CHECK(size.pool == "attention");
