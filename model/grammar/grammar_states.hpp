@@ -73,6 +73,8 @@ public:
   /// Which plain characters lead to the same, from here and from all states that plain characters
   /// lead to; null where it is not known.
   const character_classes* classes_of(state_id x) const;
+  /// Which bytes lead to the same from every state.
+  const byte_classes& bytes() const { return grammar_->classes; }
 
   /// The same state as `x` of `from`, which is of the same grammar.
   state_id import(const grammar_states& from, state_id x);
