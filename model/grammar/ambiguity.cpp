@@ -8,7 +8,6 @@
 #include <queue>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 
 namespace lamella::model {
 
@@ -19,7 +18,7 @@ using state_id = grammar_states::state_id;
 class search {
 public:
   search(std::shared_ptr<const runnable_grammar> g, size_t work_max)
-      : states_{std::move(g), reach}, work_max_{work_max} {}
+      : states_{std::move(g), reach, grammar_states::steps::made_again}, work_max_{work_max} {}
 
   void run() {
     come_to(states_.start(), {0, 0, true});
@@ -89,8 +88,8 @@ private:
     if (states_.is_narrowed(x)) refuse(way);
     const auto places = states_.places_of(x);
     const auto [most, fresh] = most_.try_emplace(states_.innermost_of(x), places);
-    if (!fresh && places <= most->second) return;
-    most->second = places;
+    if (!fresh && places <= most) return;
+    most = places;
     const auto nodes = states_.nodes_of(x);
     const auto at = static_cast<uint32_t>(found_.size());
     found_.push_back({x, nodes, way});
@@ -102,8 +101,8 @@ private:
     most_first_.emplace(alike, places, at);
     first_.push_back(at);
     const auto [there, first] = most_at_nodes_.try_emplace(nodes, places);
-    if (first || places <= there->second) return;
-    there->second = places;
+    if (first || places <= there) return;
+    there = places;
     walk_again(at);
   }
 
@@ -148,8 +147,11 @@ private:
       at = next;
     }
     loops_work_ += std::exchange(work_, begun) - begun;
-    for (auto* most : {&most_[states_.innermost_of(at)], &most_at_nodes_[found_[from].nodes]})
-      *most = std::max(*most, states_.places_of(at));
+    const auto raise = [places = uint64_t{states_.places_of(at)}](auto&& most) {
+      most.first = std::max(most.first, places);
+    };
+    raise(most_.try_emplace(states_.innermost_of(at), 0));
+    raise(most_at_nodes_.try_emplace(found_[from].nodes, 0));
     found_[from].state = at;
     found_[from].way.leap = true;
   }
@@ -181,9 +183,9 @@ private:
   std::vector<place> found_;
   /// Places at one node, places, and of found_.
   std::priority_queue<std::tuple<size_t, size_t, uint32_t>> most_first_;
-  std::deque<uint32_t> first_;                         ///< of found_
-  std::unordered_map<uint64_t, size_t> most_;          ///< places, by innermost_of()
-  std::unordered_map<uint64_t, size_t> most_at_nodes_; ///< places
+  std::deque<uint32_t> first_;    ///< of found_
+  numbers_by_hash most_;          ///< places, by innermost_of()
+  numbers_by_hash most_at_nodes_; ///< places
   visit_set passed_;
 };
 

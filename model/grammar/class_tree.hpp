@@ -2,8 +2,10 @@
 #pragma once
 
 #include "model/grammar/character_classes.hpp"
+#include "model/grammar/character_tree.hpp"
 #include "model/grammar/token_tree.hpp"
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -23,52 +25,47 @@ public:
   static constexpr size_t nodes_max = 49'152;
 
   struct node {
-    uint32_t above = 0;     ///< a node that comes before this one
-    char32_t character = 0; ///< one of its class
+    uint32_t above = 0;    ///< a node that comes before this one
+    uint16_t of_class = 0; ///< of its character, by characters()
   };
 
-  /// `plain`: tokens of whole characters, the same ones in all calls.
-  class_tree(const token_tree& plain, const character_classes& classes);
+  class_tree(const character_tree& plain, const character_classes& classes)
+      : characters_{plain, classes}, width_{static_cast<uint32_t>(characters_.one.size())} {
+    growth_.below.assign(width_, none);
+    growth_.here.reserve(plain.nodes.size());
+  }
 
-  /// Goes through so many more nodes of the tree of plain tokens; some milliseconds for all of
-  /// them at 150,000 tokens.
-  void grow(const token_tree& plain, size_t nodes);
+  /// Goes through so many more nodes of `plain`, the same one in all calls; some milliseconds for
+  /// all of them at 150,000 tokens. `tokens`: those of `plain`.
+  void grow(const character_tree& plain, std::span<const token_id> tokens, size_t nodes);
   enum class state : uint8_t { growing, ready, too_large };
   state is() const { return is_; }
 
+  /// The classes, of the characters that tokens are made of. Known from the start.
+  const classed_characters& characters() const { return characters_; }
+
   /// Those above come first; the first one is the root, which has no character.
   const std::vector<node>& nodes() const { return nodes_; }
-  /// By index of a token: the node of its last character.
-  const std::vector<uint16_t>& node_of() const { return node_of_; }
   /// The tokens whose last character is this node.
   std::span<const token_id> tokens_at(size_t x) const {
     return {tokens_.data() + first_token_[x], tokens_.data() + first_token_[x + 1]};
   }
 
 private:
-  /// What is known of a node of the tokens' tree.
-  struct place {
-    uint32_t at = 0;    ///< behind its whole characters
-    char32_t begun = 0; ///< bits of a character that is begun
-    uint32_t more = 0;  ///< bytes that it lacks
-  };
+  static constexpr auto none = ~uint32_t{0};
   struct growth {
-    std::vector<uint8_t> pages;  ///< of 64 characters: one more than their class; 0: several
-    std::vector<uint32_t> below; ///< by node and class
-    std::vector<place> places;   ///< by bytes from the root
-    std::vector<uint16_t> here;  ///< by node of the tokens' tree
-    size_t next = 0;             ///< of these
+    std::vector<uint32_t> below;  ///< by node and class
+    std::array<uint32_t, 256> at; ///< by characters from the root
+    std::vector<uint16_t> here;   ///< by node of the tokens' tree
   };
-  void finish(const token_tree& plain);
-  uint32_t class_of(char32_t c) const;
-  uint32_t below(uint32_t above, char32_t c);
+  void finish(const character_tree& plain, std::span<const token_id> tokens);
+  uint32_t below(uint32_t above, uint16_t of_class);
 
-  const character_classes classes_;
+  const classed_characters characters_;
   const uint32_t width_; ///< classes
   state is_ = state::growing;
-  growth growth_; ///< empty where it does not grow any more
+  growth growth_{}; ///< empty where it does not grow any more
   std::vector<node> nodes_{1};
-  std::vector<uint16_t> node_of_;
   std::vector<uint32_t> first_token_; ///< by node, and one more at the end: of tokens_
   std::vector<token_id> tokens_;      ///< by their nodes
 };
@@ -77,12 +74,16 @@ private:
 /// threads.
 class class_trees {
 public:
-  static constexpr size_t kept_max = 16; ///< some MB each where they are large, most 0.2 MB
+  static constexpr size_t kept_max = 16; ///< some MB each where they are large, most 0.6 MB
 
-  /// Null where it is too large, or not ready: then it is, as far as `work` nodes of the tokens'
-  /// tree go, when it is asked for again.
-  std::shared_ptr<const class_tree> of(const token_tree& plain, const character_classes& classes,
-                                       size_t work);
+  struct found {
+    std::shared_ptr<const class_tree> tree;
+    bool is_ready = false; ///< else only its characters() may be asked for
+  };
+  /// A tree that is not ready grows by so many nodes of the tokens' tree each time it is asked for,
+  /// unless it would be too large.
+  found of(const character_tree& plain, std::span<const token_id> tokens,
+           const character_classes& classes, size_t nodes);
 
 private:
   std::mutex lock_;

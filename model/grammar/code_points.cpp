@@ -3,7 +3,7 @@
 #include "base/utf8.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,43 +63,49 @@ public:
     sequence(r);
   }
 
-  void add_text(std::string_view text) {
-    std::vector<bytes> all;
-    for (const char byte : text)
-      all.emplace_back(static_cast<uint8_t>(byte), static_cast<uint8_t>(byte));
-    sequences_.push_back(std::move(all));
-  }
+  void add_text(std::string_view text) { sequence(text, text); }
 
   grammar::node_id take() {
-    std::sort(sequences_.begin(), sequences_.end());
-    return node_of(std::move(sequences_));
+    if (sequences_.empty()) return grammar_.choice();
+    std::sort(sequences_.begin(), sequences_.end(), [](const auto& a, const auto& b) {
+      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+    });
+    return node_of(0, sequences_.size(), 0);
   }
 
 private:
   using bytes = std::pair<uint8_t, uint8_t>; ///< from the one to the other
-  using sequences = std::vector<std::vector<bytes>>;
+  static constexpr size_t bytes_max = 6;     ///< of an escape
+  struct byte_ranges {
+    std::array<bytes, bytes_max> all;
+    size_t size = 0;
+
+    const bytes* begin() const { return all.data(); }
+    const bytes* end() const { return all.data() + size; }
+  };
 
   void sequence(range r) {
     std::string low, high;
     append_utf8(low, r.first);
     append_utf8(high, r.second);
-    std::vector<bytes> all;
-    for (size_t i = 0; i < low.size(); ++i)
-      all.emplace_back(static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i]));
-    sequences_.push_back(std::move(all));
+    sequence(low, high);
+  }
+  void sequence(std::string_view low, std::string_view high) {
+    auto& made = sequences_.emplace_back();
+    for (; made.size < low.size(); ++made.size)
+      made.all[made.size] = {static_cast<uint8_t>(low[made.size]),
+                             static_cast<uint8_t>(high[made.size])};
   }
 
-  /// What sorted sequences begin with is the same or has no byte in common.
-  grammar::node_id node_of(sequences all) {
-    if (all.size() == 1 && all[0].empty()) return next_;
-    if (const auto known = nodes_.find(all); known != nodes_.end()) return known->second;
+  /// Of sorted sequences that begin with the same `depth` ranges. What they go on with is the same
+  /// or has no byte in common.
+  grammar::node_id node_of(size_t begin, size_t end, size_t depth) {
+    if (sequences_[begin].size == depth) return next_;
     std::vector<grammar::way> ways;
-    for (size_t i = 0; i < all.size();) {
-      const auto first = all[i][0];
-      sequences behind;
-      for (; i < all.size() && all[i][0] == first; ++i)
-        behind.emplace_back(all[i].begin() + 1, all[i].end());
-      const auto next = node_of(std::move(behind));
+    for (size_t i = begin, behind = begin; i < end; i = behind) {
+      const auto first = sequences_[i].all[depth];
+      while (behind < end && sequences_[behind].all[depth] == first) ++behind;
+      const auto next = node_of(i, behind, depth + 1);
       const auto way = std::find_if(ways.begin(), ways.end(),
                                     [next](const grammar::way& w) { return w.next == next; });
       const auto set = bytes_between(first.first, first.second);
@@ -108,13 +114,20 @@ private:
       else
         ways.push_back({set, next});
     }
-    return nodes_[std::move(all)] = grammar_.fork(std::move(ways));
+    for (const auto made : made_) {
+      const auto known = grammar_.ways(grammar_.nodes()[made]);
+      if (std::equal(
+              known.begin(), known.end(), ways.begin(), ways.end(),
+              [](const auto& a, const auto& b) { return a.next == b.next && a.set == b.set; }))
+        return made;
+    }
+    return made_.emplace_back(grammar_.fork(ways));
   }
 
   grammar& grammar_;
   grammar::node_id next_;
-  sequences sequences_;
-  std::map<sequences, grammar::node_id> nodes_;
+  std::vector<byte_ranges> sequences_;
+  std::vector<grammar::node_id> made_; ///< few
 };
 
 std::string json_escape(char32_t c) {
@@ -175,6 +188,10 @@ void code_points::add(const code_points& others) {
 code_points code_points::without(const code_points& others) const {
   code_points rest = *this;
   for (const auto& hole : others.ranges_) {
+    const auto has_some = [&](const range& r) {
+      return r.first <= hole.second && hole.first <= r.second;
+    };
+    if (std::none_of(rest.ranges_.begin(), rest.ranges_.end(), has_some)) continue;
     std::vector<range> left;
     for (const auto& r : rest.ranges_) append_rest(left, r, hole);
     rest.ranges_ = std::move(left);

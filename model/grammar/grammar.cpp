@@ -8,9 +8,8 @@
 namespace lamella::model {
 
 byte_set bytes_between(uint8_t low, uint8_t high) {
-  byte_set set;
-  for (unsigned b = low; b <= high; ++b) set.set(b);
-  return set;
+  if (low > high) return {};
+  return byte_set{}.set() >> (255u - high + low) << low;
 }
 
 const byte_set& plain_bytes() {
@@ -34,7 +33,7 @@ grammar::node_id grammar::add(node x) {
   return static_cast<node_id>(nodes_.size() - 1);
 }
 
-grammar::node_id grammar::fork(std::vector<way> ways) {
+grammar::node_id grammar::fork(std::span<const way> ways) {
   if (ways.empty()) return choice();
   if (ways_.size() + ways.size() > ways_max) refuse_more();
   node x;
@@ -204,12 +203,12 @@ private:
 std::vector<bool> productive_nodes(const grammar& g, const byte_set& available) {
   const auto& nodes = g.nodes();
   std::vector<bool> good(nodes.size(), false);
-  /// For a node of which something has become good.
   const auto reaches_end = [&](const grammar::node& x) {
     switch (x.what) {
     case kind::end:
-    case kind::choice:
       return true;
+    case kind::choice:
+      return std::any_of(x.branches.begin(), x.branches.end(), [&](auto b) { return good[b]; });
     case kind::bytes:
       return std::any_of(g.ways(x).begin(), g.ways(x).end(), [&](const grammar::way& w) {
         return good[w.next] && (w.set & available).any();
@@ -221,9 +220,23 @@ std::vector<bool> productive_nodes(const grammar& g, const byte_set& available) 
     }
     return false;
   };
+  // Nodes are made behind what they lead to, so few sweeps through those that are left find most of
+  // them, and the last one that there is nothing more. Loops within loops may take many: users are
+  // listed for those.
+  constexpr size_t sweeps_max = 6; // of all nodes together
+  std::vector<grammar::node_id> left;
+  for (grammar::node_id i = 0; i < nodes.size(); ++i)
+    if (nodes[i].what != kind::bytes || (nodes[i].set & available).any()) left.push_back(i);
+  for (size_t looks = 0; looks < sweeps_max * nodes.size();) {
+    const auto before = left.size();
+    looks += before;
+    std::erase_if(left, [&](auto i) { return good[i] = reaches_end(nodes[i]); });
+    if (left.size() == before) return good;
+  }
   const users by_node{g};
-  good[g.end()] = true;
-  std::vector<grammar::node_id> found{g.end()};
+  std::vector<grammar::node_id> found;
+  for (grammar::node_id i = 0; i < nodes.size(); ++i)
+    if (good[i]) found.push_back(i);
   while (!found.empty()) {
     const auto x = found.back();
     found.pop_back();

@@ -8,6 +8,8 @@
 
 #include "model/grammar/character_classes.hpp"
 
+#include <array>
+#include <bit>
 #include <bitset>
 #include <cstdint>
 #include <limits>
@@ -20,6 +22,20 @@
 namespace lamella::model {
 
 using byte_set = std::bitset<256>;
+
+/// Calls `tell(b)` for each byte of a set, ascending.
+template <class Tell> void each_byte(const byte_set& set, Tell&& tell) {
+  const auto words = std::bit_cast<std::array<uint64_t, 4>>(set);
+  for (unsigned w = 0; w < words.size(); ++w)
+    for (auto left = words[w]; left != 0; left &= left - 1)
+      tell(static_cast<uint8_t>(64 * w + static_cast<unsigned>(std::countr_zero(left))));
+}
+/// Has it one byte alone?
+inline bool is_one_byte(const byte_set& set) {
+  const auto [a, b, c, d] = std::bit_cast<std::array<uint64_t, 4>>(set);
+  const auto all = a | b | c | d;
+  return std::has_single_bit(all) && ((a != 0) + (b != 0) + (c != 0) + (d != 0)) == 1;
+}
 
 /// All bytes from `low` to `high`, both included.
 byte_set bytes_between(uint8_t low, uint8_t high);
@@ -67,10 +83,13 @@ public:
 
   /// The end of a rule; of the first one, of the text.
   node_id end() const { return 0; }
-  node_id bytes(const byte_set& set, node_id next) { return fork({{set, next}}); }
+  node_id bytes(const byte_set& set, node_id next) {
+    const way one{set, next};
+    return fork({&one, 1});
+  }
   /// One byte that leads on its own way: the sets have none in common. A text is at one place
   /// there, where it would be at many at a choice. No ways: no text.
-  node_id fork(std::vector<way> ways);
+  node_id fork(std::span<const way> ways);
   node_id text(std::string_view text, node_id next);
   /// One of the texts. Those that begin or end alike share nodes.
   node_id texts(std::vector<std::string> texts, node_id next);

@@ -25,16 +25,12 @@ const std::vector<uint8_t>& grammar_states::telling_bytes(state_id x) {
     const auto at = all[begin].at;
     while (end < all.size() && all[end].at == at) ++end; // these take the same bytes
     for (const auto& w : rules.ways(rules.nodes()[at]))
-      for (const auto b : bytes)
-        if (w.set[b]) takers[b] = mix(mix(takers[b], at), w.next);
+      each_byte(w.set & grammar_->classes.firsts,
+                [&](uint8_t b) { takers[b] = mix(mix(takers[b], at), w.next); });
   }
-  auto& seen = hashes_;
-  seen.assign(1, 0);
-  for (const auto b : bytes) {
-    if (std::find(seen.begin(), seen.end(), takers[b]) != seen.end()) continue;
-    seen.push_back(takers[b]);
-    result.push_back(b);
-  }
+  visited_.clear();
+  for (const auto b : bytes)
+    if (takers[b] != 0 && visited_.insert(takers[b])) result.push_back(b);
   return result;
 }
 

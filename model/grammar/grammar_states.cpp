@@ -18,8 +18,9 @@ constexpr uint64_t opened(uint32_t frame) { return uint64_t{1} << 63 | frame; }
 
 } // namespace
 
-grammar_states::grammar_states(std::shared_ptr<const runnable_grammar> g, uint32_t reach)
-    : grammar_{std::move(g)}, reach_{reach} {
+grammar_states::grammar_states(std::shared_ptr<const runnable_grammar> g, uint32_t reach,
+                               steps known)
+    : grammar_{std::move(g)}, reach_{reach}, known_steps_{known} {
   begin_state();
   take_state(); // of no places: dead
   begin_state();
@@ -270,6 +271,7 @@ grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) 
     reach_all(way.next, p.top);
   }
   const auto to = take_state();
+  if (known_steps_ == steps::made_again) return to;
   if (states_[from].leads_to == nullptr && near(from) == from) states_[from].leads_to = make_row();
   if (auto* known = states_[from].leads_to) {
     const auto beside = near(to);

@@ -37,8 +37,11 @@ public:
   /// (byte_classes), of which most grammars have fewer than 100.
   static constexpr size_t rows_bytes_max = size_t{16} << 20;
 
+  /// Is it kept where bytes lead to? Not worth it where most steps are made once.
+  enum class steps : uint8_t { kept, made_again };
   /// `reach`: near() keeps apart what the next so many bytes can tell apart.
-  grammar_states(std::shared_ptr<const runnable_grammar> g, uint32_t reach);
+  grammar_states(std::shared_ptr<const runnable_grammar> g, uint32_t reach,
+                 steps known = steps::kept);
   grammar_states(grammar_states&&) = default;
   grammar_states(const grammar_states&) = delete;
 
@@ -73,6 +76,8 @@ public:
   /// Which plain characters lead to the same, from here and from all states that plain characters
   /// lead to; null where it is not known.
   const character_classes* classes_of(state_id x) const;
+  /// Which bytes lead to the same from every state.
+  const byte_classes& bytes() const { return grammar_->classes; }
 
   /// The same state as `x` of `from`, which is of the same grammar.
   state_id import(const grammar_states& from, state_id x);
@@ -144,6 +149,7 @@ private:
 
   std::shared_ptr<const runnable_grammar> grammar_;
   uint32_t reach_;
+  steps known_steps_;
   std::vector<frame> frames_{1};
   hash_index frame_of_;
   std::vector<state> states_;

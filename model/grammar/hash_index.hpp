@@ -53,6 +53,22 @@ private:
   size_t size_ = 0;
 };
 
+/// Numbers by hashes, which are taken for the things themselves.
+class numbers_by_hash {
+public:
+  /// The number, and whether it is new: `fresh` then. Valid until the next call.
+  std::pair<uint64_t&, bool> try_emplace(uint64_t hash, uint64_t fresh) {
+    const auto known = index_.find(hash, [](uint32_t) { return true; });
+    if (known != hash_index::none) return {numbers_[known], false};
+    index_.add(hash, static_cast<uint32_t>(numbers_.size()));
+    return {numbers_.emplace_back(fresh), true};
+  }
+
+private:
+  hash_index index_;
+  std::vector<uint64_t> numbers_;
+};
+
 /// A set of numbers that is emptied at no cost.
 class visit_set {
 public:

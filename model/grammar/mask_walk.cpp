@@ -3,6 +3,7 @@
 #include "base/utf8.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 namespace lamella::model {
@@ -58,58 +59,65 @@ bool mask_walk::go_others(state_id from) {
 }
 
 bool mask_walk::go_plain(state_id from) {
-  const auto reach = plain_.of(from);
+  const auto reach = known_.plain.of(from);
   allow_plain_up_to(reach.least);
   if (reach.nothing_more) return true;
-  // Few tokens are found sooner by their bytes; where states are few, all are soon enough. A tree
-  // of classes grows by a part of it for each mask that wants it.
-  constexpr limits few{4'096, 64}, few_states{no_limit, 256};
-  constexpr size_t part = 8'192;
-  const auto* classes = states_.classes_of(from);
-  if (classes == nullptr) return go_bytes(from, reach, {}) == gone::all;
-  auto by_bytes = go_bytes(from, reach, few);
-  if (by_bytes != gone::dear) return by_bytes == gone::all;
-  auto tree = vocabulary_.by_classes(*classes, part);
-  if (tree == nullptr) {
-    by_bytes = go_bytes(from, reach, few_states);
-    if (by_bytes != gone::dear) return by_bytes == gone::all;
-    tree = vocabulary_.by_classes(*classes, no_limit);
+  if (const auto by_bytes = go_few_bytes(from, reach.least); by_bytes != gone::dear)
+    return by_bytes == gone::all;
+  constexpr size_t part = 8'192; // some 0.05 ms
+  if (const auto* classes = states_.classes_of(from)) {
+    const auto [tree, is_ready] = vocabulary_.by_classes(*classes, part);
+    return is_ready ? go_classes(from, *tree)
+                    : go_characters(from, reach.least, tree->characters());
   }
-  return tree ? go_classes(from, *tree) : go_bytes(from, reach, {}) == gone::all;
+  if (!known_.by_bytes) known_.by_bytes.emplace(vocabulary_.by_characters(), states_.bytes());
+  return go_characters(from, reach.least, *known_.by_bytes);
+}
+
+/// The number of the state behind a character; unknown where the work is too much.
+uint32_t mask_walk::make_step(character_steps& steps, uint32_t from, char32_t character) {
+  std::string bytes;
+  append_utf8(bytes, character);
+  auto at = steps.state(from);
+  for (const char byte : bytes) {
+    if (at == grammar_states::dead) break;
+    at = states_.near_step(at, static_cast<uint8_t>(byte));
+    if (at != grammar_states::dead && !count(at)) return character_steps::unknown;
+  }
+  return steps.number(at);
 }
 
 bool mask_walk::go_classes(state_id from, const class_tree& tree) {
   const auto& nodes = tree.nodes();
-  std::vector<state_id> at(nodes.size(), grammar_states::dead);
-  at[0] = from;
-  std::string character;
+  const auto& one = tree.characters().one;
+  character_steps steps{one.size()};
+  std::vector<uint32_t> at(nodes.size(), character_steps::dead);
+  at[0] = steps.number(from);
   for (size_t i = 1; i < nodes.size(); ++i) {
-    auto here = at[nodes[i].above];
-    if (here == grammar_states::dead) continue;
-    character.clear();
-    append_utf8(character, nodes[i].character);
-    for (const char byte : character) {
-      if (here == grammar_states::dead) break;
-      here = states_.near_step(here, static_cast<uint8_t>(byte));
-      if (!count(here)) return false;
-    }
-    at[i] = here;
+    const auto above = at[nodes[i].above];
+    const auto of_class = nodes[i].of_class;
+    if (above == character_steps::dead) continue;
+    at[i] = steps.known(above, of_class);
+    if (at[i] != character_steps::unknown) continue;
+    at[i] = make_step(steps, above, one[of_class]);
+    if (at[i] == character_steps::unknown) return false;
+    steps.learn(above, of_class, at[i]);
   }
   allow_classes(at, tree);
   return true;
 }
 
 /// Allows the tokens of the nodes that are not dead, or takes back those of the others.
-void mask_walk::allow_classes(const std::vector<state_id>& at, const class_tree& tree) {
+void mask_walk::allow_classes(const std::vector<uint32_t>& at, const class_tree& tree) {
   size_t allowed = 0;
   for (size_t i = 0; i < at.size(); ++i)
-    if (at[i] != grammar_states::dead) allowed += tree.tokens_at(i).size();
+    if (at[i] != character_steps::dead) allowed += tree.tokens_at(i).size();
   const bool most = allowed > vocabulary_.plain().tokens.size() / 2;
   allow_plain_up_to(most ? token_trie::plain_characters_max : 0);
   for (size_t i = 0; i < at.size(); ++i) {
-    if ((at[i] != grammar_states::dead) == most) continue;
+    if ((at[i] != character_steps::dead) == most) continue;
     for (const auto t : tree.tokens_at(i))
-      if (t < size_) mask_.words[t / 32] ^= 1u << t % 32;
+      if (t < size_) mask_.words.data()[t / 32] ^= 1u << t % 32;
   }
 }
 
@@ -120,23 +128,22 @@ void mask_walk::allow_plain_up_to(uint32_t characters) {
   if (!mask_.words.empty() && size_ % 32 != 0) mask_.words.back() &= (1u << size_ % 32) - 1;
 }
 
-/// Dear: there are more nodes, or states that were made for them, than that.
-mask_walk::gone mask_walk::go_bytes(state_id from, const plain_reach::result& reach, limits most) {
-  constexpr uint32_t worth_a_look = 512; // nodes
+/// Few tokens are found soonest by their bytes. Dear: there are more nodes than few, or more states
+/// were made for them.
+mask_walk::gone mask_walk::go_few_bytes(state_id from, uint32_t least) {
+  constexpr size_t nodes_max = 4'096, states_max = 64;
   const auto states_before = states_.states();
-  const bool all_nodes = most.nodes == no_limit;
   size_t gone_to = 0;
   const auto& nodes = vocabulary_.plain().nodes;
   const auto& tokens = vocabulary_.plain().tokens;
   std::vector<state_id> at(vocabulary_.depth() + 1, from); // by bytes from the root
-  std::vector<uint32_t> characters(at.size(), 0);          // in those bytes
   for (uint32_t i = 0; i + 1 < nodes.size();) {
     const auto& node = nodes[i];
-    if (node.longest <= reach.least) { // is allowed
+    if (node.longest <= least) { // is allowed
       i = node.behind;
       continue;
     }
-    if (++gone_to > most.nodes || states_.states() - states_before > most.states) return gone::dear;
+    if (++gone_to > nodes_max || states_.states() - states_before > states_max) return gone::dear;
     const auto next = states_.near_step(at[node.depth - 1], node.byte);
     if (next == grammar_states::dead) {
       i = node.behind;
@@ -144,32 +151,53 @@ mask_walk::gone mask_walk::go_bytes(state_id from, const plain_reach::result& re
     }
     if (!count(next)) return gone::too_much;
     at[node.depth] = next;
-    const bool begins = (node.byte & 0xC0) != 0x80; // a character
-    characters[node.depth] = characters[node.depth - 1u] + (begins ? 1 : 0);
     allow(tokens, node.first_token, nodes[i + 1].first_token);
-    const auto is_whole = [&] {
-      return nodes[i + 1].depth > node.depth && (nodes[i + 1].byte & 0xC0) != 0x80;
-    };
-    if (node.behind - i > worth_a_look && all_nodes && is_whole()
-        && allow_below(i, next, characters[node.depth])) {
-      i = node.behind;
-      continue;
-    }
     ++i;
   }
   return gone::all;
 }
 
-/// Allows what is certain below a node. True: nothing else is to be found there.
-bool mask_walk::allow_below(uint32_t i, state_id at, uint32_t characters) {
-  const auto& nodes = vocabulary_.plain().nodes;
+bool mask_walk::go_characters(state_id from, uint32_t least, const classed_characters& classes) {
+  constexpr uint32_t worth_a_look = 512; // nodes
+  const auto& all = vocabulary_.by_characters().nodes;
+  const auto* const nodes = all.data();
+  const auto count = static_cast<uint32_t>(all.size() - 1);
+  const auto* const class_of = classes.of.data();
+  character_steps steps{classes.one.size()};
+  std::array<uint32_t, 256> at{steps.number(from)}; // by characters from the root
+  for (uint32_t i = 0; i < count;) {
+    const auto& node = nodes[i];
+    const auto above = at[node.depth - 1u];
+    const auto of_class = class_of[node.character];
+    auto next = node.longest <= least ? character_steps::dead // is allowed
+                                      : steps.known(above, of_class);
+    if (next == character_steps::unknown) {
+      next = make_step(steps, above, classes.one[of_class]);
+      if (next == character_steps::unknown) return false;
+      steps.learn(above, of_class, next);
+    }
+    if (next == character_steps::dead) {
+      i = node.behind;
+      continue;
+    }
+    at[node.depth] = next;
+    allow(vocabulary_.plain().tokens, node.first_token, nodes[i + 1].first_token);
+    const bool is_known = node.behind - i > worth_a_look && allow_below(i, steps.state(next));
+    i = is_known ? node.behind : i + 1;
+  }
+  return true;
+}
+
+/// True: all that is allowed below a node of characters is certain, and allowed now.
+bool mask_walk::allow_below(uint32_t i, state_id at) {
+  const auto& nodes = vocabulary_.by_characters().nodes;
   const auto& tokens = vocabulary_.plain().tokens;
-  const auto reach = plain_.of(at);
-  const auto longest = characters + reach.least;
-  if (reach.least > 0)
-    for (auto t = nodes[i + 1].first_token; t < nodes[nodes[i].behind].first_token; ++t)
-      if (vocabulary_.characters(t) <= longest) allow(tokens[t]);
-  return reach.nothing_more || nodes[i].longest <= longest;
+  const auto reach = known_.plain.of(at);
+  const auto longest = nodes[i].depth + reach.least;
+  if (!reach.nothing_more && nodes[i].longest > longest) return false;
+  for (auto t = nodes[i + 1].first_token; t < nodes[nodes[i].behind].first_token; ++t)
+    if (vocabulary_.characters(t) <= longest) allow(tokens[t]);
+  return true;
 }
 
 } // namespace lamella::model

@@ -59,7 +59,7 @@ std::shared_ptr<const token_mask> output_constraint::mask(const position& x) {
     const std::lock_guard states{lock_}; // somebody may have made it meanwhile
     if (auto known = known_mask(states_->near(enter(x)))) return known;
   }
-  mask_walk walk{*vocabulary_, *walks_, *plain_, vocabulary_size_};
+  mask_walk walk{*vocabulary_, *walks_, *walks_know_, vocabulary_size_};
   if (!walk.run(from, work_max_)) walk.run_single_bytes(from);
   auto made = walk.take();
   if (walks_->accepts(from))
@@ -155,10 +155,10 @@ void output_constraint::count_bytes() {
 /// Where the walk of the mask of `x` begins.
 output_constraint::state_id output_constraint::begin_walk(const position& x) {
   if (walks_->memory_bytes() > walks_kept_bytes) {
-    plain_.reset();
+    walks_know_.reset();
     walks_ = std::make_shared<grammar_states>(grammar_, vocabulary_->depth());
   }
-  if (!plain_) plain_ = std::make_unique<plain_reach>(*walks_, token_trie::plain_characters_max);
+  if (!walks_know_) walks_know_ = std::make_unique<walk_knowledge>(*walks_);
   const std::lock_guard guard{lock_};
   return walks_->import(*states_, states_->near(enter(x)));
 }

@@ -19,15 +19,15 @@
 namespace lamella::model {
 
 class grammar_states;
-class plain_reach;
 struct runnable_grammar;
+struct walk_knowledge;
 
 /// A grammar over the tokens of a vocabulary. Every answer that is drawn under its masks is a
 /// beginning of a text of the grammar, and can be completed; an end token may come where a text may
 /// end, and nothing else may where it must.
 ///
 /// A mask is looked up, or made by a walk over the vocabulary's trees (mask_walk), which may go
-/// past all of them: some 3 ms at 150,000 tokens where the grammar's states are known, more where
+/// past all of them: some 1 ms at 150,000 tokens where the grammar's states are known, more where
 /// they are not (mask_work_max). So there are two ways to ask: mask() and follow() make what is not
 /// known, follow_at_once() does not.
 ///
@@ -99,7 +99,7 @@ private:
   /// Held for a walk; taken before `lock_`.
   std::mutex walking_;
   std::shared_ptr<grammar_states> walks_;
-  std::unique_ptr<plain_reach> plain_; ///< of walks_; null until there is a walk
+  std::unique_ptr<walk_knowledge> walks_know_; ///< null until there is a walk
 
   /// Guards what follows; held for microseconds, but where an answer is at very many places.
   mutable std::timed_mutex lock_;

@@ -76,20 +76,19 @@ private:
   template <class Leaf> std::vector<uint32_t> sums(Leaf leaf) const {
     return of_each_node(grammar_.rules, [&](const grammar::node& x, const auto& known) {
       uint64_t sum = x.what == kind::bytes ? leaf(x) : 0;
-      for (const auto b : behind(x)) sum += known[b];
+      each_behind(x, [&](node_id b) { sum += known[b]; });
       return sum;
     });
   }
 
-  /// What is reached from a node without a byte, in one step.
-  std::vector<node_id> behind(const grammar::node& x) const {
-    if (x.what == kind::choice) return x.branches;
-    if (x.what != kind::call && x.what != kind::repeat) return {};
+  /// Tells what is reached from a node without a byte, in one step.
+  template <class Tell> void each_behind(const grammar::node& x, Tell&& tell) const {
+    if (x.what == kind::choice)
+      for (const auto b : x.branches) tell(b);
+    if (x.what != kind::call && x.what != kind::repeat) return;
     const auto first = grammar_.rules.first_of(x.rule);
-    std::vector<node_id> result{first};
-    if (grammar_.nullable[first] || (x.what == kind::repeat && x.min == 0))
-      result.push_back(x.next);
-    return result;
+    tell(first);
+    if (grammar_.nullable[first] || (x.what == kind::repeat && x.min == 0)) tell(x.next);
   }
 
   /// The byte nodes that are reached from a node without a byte.
@@ -102,7 +101,7 @@ private:
       if (!grammar_.productive[at] || !seen.insert(at).second) continue;
       const auto& x = grammar_.rules.nodes()[at];
       if (x.what == kind::bytes) found.push_back(at);
-      for (const auto b : behind(x)) to_visit.push_back(b);
+      each_behind(x, [&](node_id b) { to_visit.push_back(b); });
     }
     return found;
   }
@@ -133,21 +132,26 @@ private:
 
 byte_classes::byte_classes(const grammar& g) {
   const auto ways = g.all_ways();
-  std::unordered_map<byte_set, uint8_t> sets; // and a byte of each
+  std::unordered_map<byte_set, uint32_t> numbers;
+  std::vector<byte_set> sets; // of several bytes, by number
+  std::vector<uint32_t> number_of(ways.size());
   byte_set alone;
-  for (const auto& w : ways) {
-    if (w.set.count() == 1)
-      alone |= w.set;
-    else
-      sets.try_emplace(w.set);
+  for (size_t i = 0; i < ways.size(); ++i) {
+    const auto& set = ways[i].set;
+    if (is_one_byte(set)) {
+      alone |= set;
+    } else if (i > 0 && set == ways[i - 1].set) {
+      number_of[i] = number_of[i - 1];
+    } else {
+      const auto made = static_cast<uint32_t>(sets.size());
+      const auto [known, is_new] = numbers.try_emplace(set, made);
+      if (is_new) sets.push_back(set);
+      number_of[i] = known->second;
+    }
   }
   std::array<uint64_t, 256> hashes{};
-  uint64_t number = 0;
-  for (const auto& [set, byte] : sets) {
-    ++number;
-    for (size_t b = 0; b < hashes.size(); ++b)
-      if (set[b]) hashes[b] = mix(hashes[b], number);
-  }
+  for (size_t n = 0; n < sets.size(); ++n)
+    each_byte(sets[n], [&](uint8_t b) { hashes[b] = mix(hashes[b], n + 1); });
   std::unordered_map<uint64_t, uint8_t> known;
   for (unsigned i = 0; i < 256; ++i) {
     const auto b = static_cast<uint8_t>('a' + i);
@@ -156,16 +160,18 @@ byte_classes::byte_classes(const grammar& g) {
       of[b] = made;
     else
       of[b] = known.try_emplace(hashes[b], made).first->second;
-    if (of[b] == made) first.push_back(b);
+    if (of[b] != made) continue;
+    first.push_back(b);
+    firsts.set(b);
   }
-  for (auto& [set, byte] : sets)
-    if (const auto c = std::find_if(first.begin(), first.end(), [&](auto b) { return set[b]; });
+  std::vector<uint8_t> byte(sets.size()); // the first of each set
+  for (size_t n = 0; n < sets.size(); ++n)
+    if (const auto c = std::find_if(first.begin(), first.end(), [&](auto b) { return sets[n][b]; });
         c != first.end())
-      byte = *c;
-  for (const auto& w : ways) {
-    const auto set = sets.find(w.set);
-    first_of.push_back(set != sets.end() ? set->second : static_cast<uint8_t>(w.set._Find_first()));
-  }
+      byte[n] = *c;
+  for (size_t i = 0; i < ways.size(); ++i)
+    first_of.push_back(is_one_byte(ways[i].set) ? static_cast<uint8_t>(ways[i].set._Find_first())
+                                                : byte[number_of[i]]);
 }
 
 runnable_grammar::runnable_grammar(grammar g, const byte_set& available)

@@ -18,6 +18,7 @@ struct byte_classes {
   std::array<uint8_t, 256> of{};   ///< by byte
   std::vector<uint8_t> first;      ///< by class: one of its bytes, a letter where it has one
   std::vector<uint8_t> first_of{}; ///< by way of the grammar: one of its bytes, of those
+  byte_set firsts;                 ///< of `first`
 };
 
 /// A grammar that does not change any more, and what is known of its nodes.

@@ -1,4 +1,5 @@
 #include "model/grammar/text_automaton.hpp"
+#include "model/grammar/hash_index.hpp"
 #include "model/grammar/words_hash.hpp"
 
 #include "base/utf8.hpp"
@@ -100,14 +101,17 @@ text_automaton text_automaton::product(std::span<const text_automaton> all) {
     }
     return at->second;
   };
-  std::vector<uint32_t> tuple(all.size(), 0);
+  std::vector<uint32_t> tuple(all.size(), 0), before;
   state_of(tuple);
-  for (size_t s = 0; s < tuples.size(); ++s)
-    for (size_t c = 0; c < width; ++c) {
+  for (size_t s = 0; s < tuples.size(); ++s) {
+    before.clear();
+    for (size_t c = 0; c < width; ++c) { // most classes lead where the one before does
       for (size_t i = 0; i < all.size(); ++i)
         tuple[i] = all[i].next_[tuples[s][i] * all[i].classes_.size() + class_in[i][c]];
-      made.next_.push_back(state_of(tuple));
+      made.next_.push_back(tuple == before ? made.next_.back() : state_of(tuple));
+      before = tuple;
     }
+  }
   return made;
 }
 
@@ -120,10 +124,13 @@ text_automaton text_automaton::complement() const {
   return marked([](mark m) { return m == 0 ? mark{1} : mark{0}; });
 }
 
-text_automaton text_automaton::marked(const std::function<mark(mark)>& as) const {
-  auto made = *this;
-  for (auto& m : made.marks_) m = as(m);
-  return made;
+text_automaton text_automaton::marked(const std::function<mark(mark)>& as) const& {
+  return text_automaton{*this}.marked(as);
+}
+
+text_automaton text_automaton::marked(const std::function<mark(mark)>& as) && {
+  for (auto& m : marks_) m = as(m);
+  return std::move(*this);
 }
 
 text_automaton::mark text_automaton::mark_of(std::string_view text) const {
@@ -138,13 +145,19 @@ text_automaton::mark text_automaton::mark_of(std::string_view text) const {
 
 /// From which states a text of the set can be finished.
 std::vector<bool> text_automaton::useful() const {
-  std::vector<std::vector<state>> before(states());
   const auto width = classes_.size();
-  for (state s = 0; s < states(); ++s)
-    for (size_t c = 0; c < width; ++c) {
-      auto& from = before[next_[s * width + c]];
-      if (from.empty() || from.back() != s) from.push_back(s);
-    }
+  const auto each_edge = [&](auto&& tell) {
+    for (state s = 0; s < states(); ++s)
+      for (size_t c = 0; c < width; ++c)
+        if (const auto to = next_[s * width + c]; c == 0 || to != next_[s * width + c - 1])
+          tell(to, s);
+  };
+  std::vector<size_t> first(states() + 1); // by state: where those begin that lead to it
+  each_edge([&](state to, state) { ++first[to + 1]; });
+  for (size_t s = 1; s < first.size(); ++s) first[s] += first[s - 1];
+  std::vector<state> before(first.back());
+  auto end = first;
+  each_edge([&](state to, state from) { before[end[to]++] = from; });
   std::vector<bool> good(states(), false);
   std::vector<state> found;
   for (state s = 0; s < states(); ++s)
@@ -155,8 +168,8 @@ std::vector<bool> text_automaton::useful() const {
   while (!found.empty()) {
     const auto x = found.back();
     found.pop_back();
-    for (const auto s : before[x])
-      if (!good[s]) {
+    for (auto i = first[x]; i < first[x + 1]; ++i)
+      if (const auto s = before[i]; !good[s]) {
         good[s] = true;
         found.push_back(s);
       }
@@ -216,15 +229,27 @@ std::optional<std::pair<uint32_t, uint32_t>> text_automaton::lengths() const {
 character_classes text_automaton::told_apart() const {
   const auto width = classes_.size();
   if (width > character_classes::ranges_max) return {};
-  std::map<std::vector<state>, uint32_t> columns;
+  std::vector<uint64_t> hashes(width);
+  for (state s = 0; s < states(); ++s)
+    for (size_t c = 0; c < width; ++c) hashes[c] = mix(hashes[c], next_[s * width + c]);
+  const auto alike = [&](size_t a, size_t b) {
+    for (state s = 0; s < states(); ++s)
+      if (next_[s * width + a] != next_[s * width + b]) return false;
+    return true;
+  };
+  hash_index known; // of `firsts`
+  std::vector<size_t> firsts;
   character_classes made;
   for (size_t c = 0; c < width; ++c) {
-    std::vector<state> column;
-    for (state s = 0; s < states(); ++s) column.push_back(next_[s * width + c]);
-    const auto of = columns.try_emplace(std::move(column), static_cast<uint32_t>(columns.size()));
-    if (columns.size() > character_classes::classes_max) return {};
-    if (made.ranges.empty() || made.ranges.back().of != of.first->second)
-      made.ranges.push_back({classes_[c], of.first->second});
+    auto of = known.find(hashes[c], [&](uint32_t x) { return alike(firsts[x], c); });
+    if (of == hash_index::none) {
+      of = static_cast<uint32_t>(firsts.size());
+      known.add(hashes[c], of);
+      firsts.push_back(c);
+    }
+    if (firsts.size() > character_classes::classes_max) return {};
+    if (made.ranges.empty() || made.ranges.back().of != of)
+      made.ranges.push_back({classes_[c], of});
   }
   return made;
 }

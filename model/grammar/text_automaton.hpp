@@ -42,7 +42,8 @@ public:
   static text_automaton intersection(std::span<const text_automaton> all);
   text_automaton complement() const;
   /// Other marks for the same texts; what gets 0 is in the set no more.
-  text_automaton marked(const std::function<mark(mark)>& as) const;
+  text_automaton marked(const std::function<mark(mark)>& as) const&;
+  text_automaton marked(const std::function<mark(mark)>& as) &&;
 
   mark mark_of(std::string_view text) const;
   bool matches(std::string_view text) const { return mark_of(text) != 0; }

@@ -69,13 +69,15 @@ public:
     text_automaton made;
     made.classes_ = classes_;
     state_of({first}, made);
+    std::vector<state> to, before;
     for (size_t s = 0; s < sets_.size(); ++s)
       for (size_t c = 0; c < classes_.size(); ++c) {
-        std::vector<state> to;
+        to.clear();
         for (const auto n : sets_[s])
           if (states_[n].set != nullptr && by_class_[n][c]) to.push_back(states_[n].next[0]);
-        const auto next = state_of(to, made);
-        made.next_.push_back(next);
+        const bool as_before = c > 0 && to == before; // most classes lead where others do
+        made.next_.push_back(as_before ? made.next_.back() : state_of(to, made));
+        std::swap(to, before);
       }
     return made;
   }

@@ -29,6 +29,30 @@ uint32_t plain_characters(std::string_view bytes) {
   return count <= token_trie::plain_characters_max ? count : 0;
 }
 
+/// The characters of the tokens that were let in.
+class few_characters {
+public:
+  /// False where there would be too many of them.
+  bool let_in(std::string_view token) {
+    std::vector<char32_t> fresh;
+    for (size_t i = 0; i < token.size();) {
+      const auto unit = decode_utf8(token, i);
+      if (!is_there_[unit.code_point]) fresh.push_back(unit.code_point);
+      i += unit.bytes;
+    }
+    if (count_ + fresh.size() > character_tree::characters_max) return false;
+    for (const auto c : fresh) {
+      count_ += is_there_[c] ? 0 : 1;
+      is_there_[c] = true;
+    }
+    return true;
+  }
+
+private:
+  std::vector<bool> is_there_ = std::vector<bool>(0x110000);
+  size_t count_ = 0;
+};
+
 } // namespace
 
 token_trie::token_trie(std::shared_ptr<const tokenizer> vocabulary,
@@ -36,18 +60,21 @@ token_trie::token_trie(std::shared_ptr<const tokenizer> vocabulary,
     : text_{std::move(vocabulary)} {
   const auto& text = *text_;
   std::vector<token_id> plain, others;
+  few_characters characters;
   for (token_id t = 0; t < text.vocabulary(); ++t) {
     const auto bytes = text.token_bytes(t);
     const bool unwanted =
         text.is_special(t) && std::find(specials.begin(), specials.end(), t) == specials.end();
     if (unwanted || bytes.empty() || bytes.size() > token_bytes_max) continue;
-    (plain_characters(bytes) > 0 ? plain : others).push_back(t);
+    const bool is_plain = plain_characters(bytes) > 0 && characters.let_in(bytes);
+    (is_plain ? plain : others).push_back(t);
     depth_ = std::max(depth_, static_cast<uint32_t>(bytes.size()));
     if (bytes.size() == 1) single_bytes_.set(static_cast<unsigned char>(bytes[0]));
   }
   plain_ = tree_of(std::move(plain));
   others_ = tree_of(std::move(others));
   count_characters();
+  by_characters_ = character_tree{plain_};
 }
 
 void token_trie::count_characters() {

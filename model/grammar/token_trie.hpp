@@ -1,6 +1,7 @@
 /// The tokens of a vocabulary by their bytes.
 #pragma once
 
+#include "model/grammar/character_tree.hpp"
 #include "model/grammar/class_tree.hpp"
 #include "model/grammar/grammar.hpp"
 #include "model/grammar/token_tree.hpp"
@@ -22,7 +23,8 @@ namespace lamella::model {
 ///
 /// Plain tokens are of 1 to plain_characters_max whole characters that stand for themselves in JSON
 /// strings: no quotation marks, backslashes and control characters. They are apart from the others,
-/// because where any character may come, they are allowed or not by their length alone.
+/// because where any character may come, they are allowed or not by their length alone. They have
+/// no more than character_tree::characters_max different characters; tokens with others are none.
 class token_trie {
 public:
   static constexpr uint32_t plain_characters_max = 32;
@@ -40,11 +42,12 @@ public:
     return plain_up_to_[characters];
   }
   uint32_t depth() const { return depth_; }
+  /// The plain tokens by their characters, in the order of plain().tokens.
+  const character_tree& by_characters() const { return by_characters_; }
   /// The plain tokens by classes of characters (class_trees). Safe to be called from several
   /// threads; all else does not change.
-  std::shared_ptr<const class_tree> by_classes(const character_classes& classes,
-                                               size_t work) const {
-    return class_trees_->of(plain_, classes, work);
+  class_trees::found by_classes(const character_classes& classes, size_t nodes) const {
+    return class_trees_->of(by_characters_, plain_.tokens, classes, nodes);
   }
 
   std::string_view bytes_of(token_id token) const { return text_->token_bytes(token); }
@@ -58,6 +61,7 @@ private:
 
   std::shared_ptr<const tokenizer> text_;
   tree plain_, others_;
+  character_tree by_characters_;
   std::vector<uint8_t> characters_; ///< by index of a plain token
   std::array<std::vector<uint32_t>, plain_characters_max + 1> plain_up_to_;
   const std::unique_ptr<class_trees> class_trees_ = std::make_unique<class_trees>();

@@ -1,6 +1,7 @@
 #include "model/grammar/json_schema/json_schema.hpp"
 
 #include "base/json_writer.hpp"
+#include "model/grammar/hash_index.hpp"
 #include "model/grammar/json_schema/json_schema_compiler.hpp"
 
 #include <algorithm>
@@ -105,46 +106,49 @@ void json_schema_compiler::unfold(const demand& x, demands& to_do, flat_demands&
 
 flat_demands json_schema_compiler::flat(const demands& all) {
   flat_demands out;
-  std::unordered_map<demand, bool, demand_hash> met; // true: those behind it are not done yet
-  struct leave {
-    size_t below;
+  struct one {
     demand what;
+    bool is_open; ///< those behind it are not done yet
+  };
+  std::vector<one> met;
+  hash_index of_met;
+  struct leave {
+    size_t below, met;
   };
   std::vector<leave> open; // whose parts are on the list
   demands to_do(all.rbegin(), all.rend());
   while (!to_do.empty() && out.impossible.schema == nullptr) {
-    const auto x = to_do.back();
+    auto x = std::move(to_do.back());
     to_do.pop_back();
     while (!open.empty() && to_do.size() < open.back().below) {
-      met[open.back().what] = false;
+      met[open.back().met].is_open = false;
       open.pop_back();
     }
-    const auto [known, is_new] = met.try_emplace(x, true);
-    if (!is_new) {
-      if (known->second && (x.what == part::whole || x.what == part::refuted))
+    const auto hash = demand_hash{}(x);
+    const auto known = of_met.find(hash, [&](uint32_t i) { return met[i].what == x; });
+    if (known != hash_index::none) {
+      if (met[known].is_open && (x.what == part::whole || x.what == part::refuted))
         throw json_schema_error(x.place.pointer, "holds where it holds itself: it is met again "
                                                  "behind its own $ref or allOf");
       continue;
     }
     spend(x.place.pointer);
-    open.push_back({to_do.size(), x});
-    if (x.what == part::whole || x.what == part::refuted) {
+    const auto at = met.size();
+    of_met.add(hash, static_cast<uint32_t>(at));
+    met.push_back({std::move(x), true});
+    open.push_back({to_do.size(), at});
+    if (met[at].what.what == part::whole || met[at].what.what == part::refuted) {
       const auto before = to_do.size();
-      unfold(x, to_do, out);
+      unfold(met[at].what, to_do, out);
       if (to_do.size() == before) {
-        known->second = false;
+        met[at].is_open = false;
         open.pop_back();
       }
     } else {
-      out.all.push_back(x);
+      out.all.push_back(met[at].what);
     }
   }
   if (out.impossible.schema != nullptr) return out;
-  demands once;
-  std::unordered_set<demand, demand_hash> seen;
-  for (auto& x : out.all)
-    if (seen.insert(x).second) once.push_back(std::move(x));
-  out.all = std::move(once);
   const auto types = types_said(out.all);
   if (types && types->none()) {
     for (const auto& x : out.all)
@@ -165,8 +169,7 @@ std::optional<type_set> json_schema_compiler::types_said(const demands& all) {
   return result;
 }
 
-node_id json_schema_compiler::value(const demands& all, node_id next) {
-  const auto lists = flat(all);
+node_id json_schema_compiler::value(const flat_demands& lists, node_id next) {
   if (lists.impossible.schema != nullptr) return nothing(lists.impossible, lists.why);
   if (lists.all.empty()) return json_.any_value(next);
   auto key = key_of(lists.all);
@@ -262,7 +265,7 @@ node_id json_schema_compiler::choice_of(const demands& all, size_t site, node_id
     both.insert(both.end(), way.begin(), way.end());
     const auto lists = flat(both);
     if (lists.impossible.schema == nullptr)
-      branches.push_back(value(lists.all, next));
+      branches.push_back(value(lists, next));
     else if (none.schema == nullptr)
       std::tie(none, why) = std::tie(lists.impossible, lists.why);
   }

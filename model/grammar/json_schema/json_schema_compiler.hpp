@@ -43,7 +43,7 @@ public:
   /// The first node of a value of which all of them hold. A list that is met again is a rule, and
   /// so is one that is nested deeply: so recursion is bounded, and every list is compiled twice at
   /// most.
-  node_id value(const demands& all, node_id next);
+  node_id value(const demands& all, node_id next) { return value(flat(all), next); }
 
   /// Makes the rules met so far, and those they meet.
   void finish();
@@ -66,6 +66,7 @@ private:
   static constexpr uint32_t combinations_max = 200;
 
   // json_schema.cpp
+  node_id value(const flat_demands& lists, node_id next);
   flat_demands flat(const demands& all);
   void unfold(const demand& x, demands& to_do, flat_demands& out);
   node_id compiled(const demands& all, node_id next);

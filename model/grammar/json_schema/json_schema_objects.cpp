@@ -224,7 +224,7 @@ node_id json_schema_compiler::members(const object_members& all,
                                                 + lists.impossible.pointer + " allows no value");
     }
     const auto member =
-        json_.literal(json_value(m.name), grammar_.text(":", json_.space(value(m.value, behind))));
+        json_.literal(json_value(m.name), grammar_.text(":", json_.space(value(lists, behind))));
     const auto another = grammar_.text(",", json_.space(member));
     behind = !m.required.empty() ? another : grammar_.maybe(another, behind);
     first = !m.required.empty() ? member : grammar_.maybe(member, first);

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <set>
+#include <utility>
+#include <vector>
 
 using namespace lamella;
 using model::grammar;
@@ -117,6 +119,40 @@ TEST_CASE("a rule that needs itself for ever allows no text") {
                     return g.call(rule, next);
                   }),
                   grammar_error);
+}
+
+TEST_CASE("rules that are begun one behind the other are productive if the last one is") {
+  constexpr size_t rules = 200;
+  grammar g;
+  std::vector<grammar::rule_id> all;
+  for (size_t i = 0; i < rules; ++i) all.push_back(g.rule());
+  for (size_t i = 0; i + 1 < rules; ++i)
+    g.begin(all[i], g.text("(", g.call(all[i + 1], g.text(")", g.end()))));
+  g.begin(all.back(), g.text("x", g.end()));
+  const auto endless = g.rule();
+  g.begin(endless, g.text("x", g.call(endless, g.end())));
+  g.begin(0, g.call(all[0], g.end()));
+  auto bytes = model::bytes_between('(', ')');
+  CHECK_FALSE(model::productive_nodes(g, bytes)[g.first_of(all[0])]);
+  bytes.set('x');
+  const auto good = model::productive_nodes(g, bytes);
+  for (const auto rule : all) CHECK(good[g.first_of(rule)]);
+  CHECK(good[g.first_of(0)]);
+  CHECK_FALSE(good[g.first_of(endless)]);
+}
+
+TEST_CASE("sets of bytes are gone through in their order") {
+  for (const auto& [low, high] : {std::pair{0, 255}, {0, 0}, {63, 64}, {65, 65}, {128, 200}}) {
+    const auto set = model::bytes_between(static_cast<uint8_t>(low), static_cast<uint8_t>(high));
+    std::vector<int> found;
+    model::each_byte(set, [&](uint8_t b) { found.push_back(b); });
+    std::vector<int> said;
+    for (int b = low; b <= high; ++b) said.push_back(b);
+    CHECK(found == said);
+    CHECK(model::is_one_byte(set) == (low == high));
+  }
+  CHECK_FALSE(model::is_one_byte({}));
+  CHECK_FALSE(model::is_one_byte(model::byte_set{}.set(1).set(129)));
 }
 
 TEST_CASE("a grammar that would be too large is refused while it is built") {

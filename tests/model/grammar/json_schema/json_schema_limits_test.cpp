@@ -198,7 +198,8 @@ TEST_CASE("more work than its size is refused with its place") {
     states_of(schema + "}}");
     FAIL("was taken");
   } catch (const json_schema_error& e) {
-    CHECK(e.pointer.starts_with("/properties/p"));
+    const bool is_merged = e.pointer.starts_with("/properties/p") || e.pointer == "/$defs/many";
+    CHECK(is_merged);
     CHECK(std::string{e.what()}.find("steps") != std::string::npos);
   }
   // Each of many pointers has a long name in it.
