@@ -21,9 +21,9 @@ template <half_type type>
   if constexpr (type == half_type::q4) {
     const auto group = index / 2;
     const auto* codes = head + group * (q4_group / 2);
-    const auto [scale, least] = q4_factors_of(head + scales, static_cast<uint32_t>(group));
+    const auto* factors = head + scales + group * 4;
     return lanes::fma(index % 2 == 0 ? lanes::load_low_u4(codes) : lanes::load_high_u4(codes),
-                      lanes::set(scale), lanes::set(least));
+                      lanes::first_bf16(factors), lanes::second_bf16(factors));
   } else if constexpr (type == half_type::q8) {
     return lanes::mul(lanes::load_i8(head + index * 16), lanes::set(q8_scale_of(head, scales)));
   } else if constexpr (type == half_type::f32) {

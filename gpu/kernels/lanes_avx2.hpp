@@ -1,6 +1,7 @@
 /// Sixteen fp32 lanes as two AVX2 registers; see lanes_avx512.hpp.
 #pragma once
 
+#include "gpu/kernels/half.hpp"
 #include "model/quantised_block.hpp"
 
 #include <immintrin.h>
@@ -116,6 +117,15 @@ struct lanes {
 
   static vec load_low_u4(const void* p) { return widen_u4(load_16(p)); }
   static vec load_high_u4(const void* p) { return widen_u4(_mm_srli_epi16(load_16(p), 4)); }
+  static vec first_bf16(const void* p) {
+    const auto all = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_set1_epi32(load_as<int>(p)), 16));
+    return {all, all};
+  }
+  static vec second_bf16(const void* p) {
+    const auto all = _mm256_castsi256_ps(
+        _mm256_and_si256(_mm256_set1_epi32(load_as<int>(p)), _mm256_set1_epi32(-65536)));
+    return {all, all};
+  }
 
   // --- products of bytes ---
   // maddubs adds pairs of u8 x s8 in 16 bits and saturates. Up to 4 bits: eight such pairs stay

@@ -4,6 +4,7 @@
 /// members; the operators are written once over it. All of it has internal linkage (see half.hpp).
 #pragma once
 
+#include "gpu/kernels/half.hpp"
 #include "model/quantised_block.hpp"
 
 #include <immintrin.h>
@@ -113,8 +114,23 @@ struct lanes {
   using order_of_sum = std::integer_sequence<int, 1, 2, 4, 8>;
 
   /// Sixteen numbers of 4 bits, from the low or the high nibbles of sixteen bytes.
-  static vec load_low_u4(const void* p) { return widen_u4(load_16(p)); }
-  static vec load_high_u4(const void* p) { return widen_u4(_mm_srli_epi16(load_16(p), 4)); }
+  // Both halves of the same bytes share the load that spreads them.
+  static vec load_low_u4(const void* p) {
+    return _mm512_cvtepi32_ps(
+        _mm512_and_si512(_mm512_cvtepu8_epi32(load_16(p)), _mm512_set1_epi32(15)));
+  }
+  static vec load_high_u4(const void* p) {
+    return _mm512_cvtepi32_ps(_mm512_srli_epi32(_mm512_cvtepu8_epi32(load_16(p)), 4));
+  }
+
+  /// The first, or the second, of two bf16 in all lanes.
+  static vec first_bf16(const void* p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_set1_epi32(load_as<int>(p)), 16));
+  }
+  static vec second_bf16(const void* p) {
+    return _mm512_castsi512_ps(
+        _mm512_and_si512(_mm512_set1_epi32(load_as<int>(p)), _mm512_set1_epi32(-65536)));
+  }
 
   // --- products of bytes ---
   // `bits` are those of the larger operands' type: 2 to 6, or 8.
@@ -179,9 +195,6 @@ struct lanes {
 
 private:
   static __m128i load_16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
-  static vec widen_u4(__m128i v) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_and_si128(v, _mm_set1_epi8(15))));
-  }
   template <int shift> static __m512i moved(__m512i v) {
     if constexpr (shift > 0)
       return _mm512_srli_epi16(v, shift);

@@ -129,6 +129,12 @@ struct lanes {
 
   static vec load_low_u4(const void* p) { return load_u4<0>(p); }
   static vec load_high_u4(const void* p) { return load_u4<4>(p); }
+  static vec first_bf16(const void* p) {
+    return set(std::bit_cast<float>(load_as<uint32_t>(p) << 16));
+  }
+  static vec second_bf16(const void* p) {
+    return set(std::bit_cast<float>(load_as<uint32_t>(p) & 0xffff0000u));
+  }
 
   // --- products of bytes ---
   // A product of a raised byte and an activation is at most 255 * 127 < 2^15: it fits 16 bits. The
