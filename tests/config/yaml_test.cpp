@@ -44,7 +44,7 @@ TEST_CASE("bad values are refused with their position, value and allowed range")
       {"limits: {max_n: 99999999999999999999}", "is not a whole number"},
       {"limits: {max_n: auto}", "'auto' is not a whole number"},
       {"limits: {max: 1}", "limits.max: is not a known key"},
-      {"kv: {dtype: f61}", "'f61' is not one of f16, f32, bf16 or q8; did you mean f16?"},
+      {"kv: {dtype: f61}", "'f61' is not one of f16, f32, bf16, q8 or q4; did you mean f16?"},
       {"kv: {bytes: all}", "(allowed: 1MiB to 64TiB or auto)"},
       {"kv: {bytes: 16777216TiB}", "'16777216TiB' is"},
       {"numerics: {operators: avx}",
