@@ -73,8 +73,7 @@ inline q4_factors q4_factors_for(const float* x, uint32_t count) {
     least = x[j] < least ? x[j] : least;
     highest = x[j] > highest ? x[j] : highest;
   }
-  // Divided first: the range itself may be beyond fp32.
-  return {from_bf16(to_bf16(highest / 15.0f - least / 15.0f)), from_bf16(to_bf16(least))};
+  return {from_bf16(to_bf16((highest - least) / 15.0f)), from_bf16(to_bf16(least))};
 }
 
 /// The nearest code, ties to even: adding and taking away 1.5 * 2^23 leaves an integer.
@@ -98,13 +97,14 @@ inline void q4_quantise_group(const float* x, uint32_t count, std::byte* codes, 
     codes[j % 16] |= static_cast<std::byte>(q4_rounded(x[j], factors, inverse) << (j < 16 ? 0 : 4));
 }
 
-/// A head that is not finite, rotated, has no finite value, so that a broken row is seen at its
-/// end.
+/// A head with an element that is not below 2^126, rotated, has no finite value, so that a broken
+/// row is seen at its end.
 inline void quantise_head_to_4_bits(const float* x, uint32_t dim, std::byte* head) {
   std::memset(head, 0, head_bytes_of(half_type::q4, dim));
   const auto block = q4_block(dim);
   const auto at_once = block > q4_group ? block : q4_group;
   auto* scales = head + q4_scales_at(dim);
+  constexpr auto too_large = std::bit_cast<uint32_t>(0x1p126f); // a range fits fp32
   float rotated[128];
   bool finite = true;
   for (uint32_t first = 0; first < dim; first += at_once) {
@@ -112,7 +112,7 @@ inline void quantise_head_to_4_bits(const float* x, uint32_t dim, std::byte* hea
     std::memcpy(rotated, x + first, size_t{count} * 4);
     q4_rotate(rotated, count, block);
     for (uint32_t j = 0; j < count; ++j)
-      finite = finite && (std::bit_cast<uint32_t>(rotated[j]) & 0x7fffffffu) < 0x7f800000u;
+      finite = finite && (std::bit_cast<uint32_t>(rotated[j]) & 0x7fffffffu) < too_large;
     if (!finite) break;
     for (uint32_t j = 0; j < count; j += q4_group, scales += 4)
       q4_quantise_group(rotated + j, count - j < q4_group ? count - j : q4_group,
