@@ -102,6 +102,7 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   stream.seats.apply(x.changes, x.table_version);
   auto launch = prepare(st.config, stream.seats, x);
   if (launch.rows == 0) return;
+  st.config.cache->keep_ahead(launch.runs);
   launch.watch = st.watch;
   launch.hand_over = st.config.hand_over;
   launch.fences = x.fences;
@@ -147,6 +148,7 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
   if (!self->state.watch && self->state.config.device->on_host())
     self->state.watch = std::make_shared<gpu::qkv_watch>();
   self->link_to(self->state.executor);
+  self->state.config.cache->keep_ahead(std::vector<gpu::slot_run>{}); // for the first prompts
   return {
       [self](const iteration_launch& x) { on_launch(self, x); },
       [self](kv_trim) -> caf::result<bool> {

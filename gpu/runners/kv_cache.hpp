@@ -4,6 +4,7 @@
 #include "gpu/device.hpp"
 #include "gpu/runners/kv_pages.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -39,6 +40,13 @@ public:
   /// Pages of slots that KV is about to be moved to, made resident in the background.
   template <class Runs> kv_pages::ready_flag prepare(const Runs& runs) {
     return pages_.prepare(runs);
+  }
+
+  /// As kv_pages::keep_ahead(), of these runs of slots. Cost: O(runs).
+  template <class Runs> void keep_ahead(const Runs& runs) {
+    uint32_t end = 0;
+    for (const auto& run : runs) end = std::max(end, run.first + run.length);
+    pages_.keep_ahead(end);
   }
 
 private:

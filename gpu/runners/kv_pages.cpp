@@ -62,7 +62,19 @@ kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
   return done;
 }
 
+void kv_pages::keep_ahead(uint32_t end) {
+  const auto used = (size_t{end} * row_bytes_ + huge_page - 1) / huge_page;
+  const auto wanted = std::min(used + 1, (layer_bytes_ + huge_page - 1) / huge_page);
+  auto first = ahead_.load();
+  while (first < wanted && !ahead_.compare_exchange_weak(first, wanted)) {
+  }
+  std::vector<window> windows;
+  for (; first < wanted; ++first) windows.push_back(static_cast<window>(first));
+  if (!windows.empty()) begin(std::move(windows));
+}
+
 void kv_pages::forget() {
+  ahead_ = 0;
   std::lock_guard lock{mutex_};
   resident_.clear();
 }

@@ -1,4 +1,4 @@
-/// Makes pages of a KV cache resident before KV that moves is written there.
+/// Makes pages of a KV cache resident before KV is written there.
 #pragma once
 
 #include <atomic>
@@ -39,6 +39,11 @@ public:
     return begin(std::move(wanted));
   }
 
+  /// Begins with the pages of the slots below `end`, which are in use or about to be, and of a
+  /// window behind them, so that a sequence that grows finds its pages. Costs a look at a number
+  /// where it was asked for as much before.
+  void keep_ahead(uint32_t end);
+
   /// All pages have been given back to the system.
   void forget();
 
@@ -58,6 +63,7 @@ private:
   std::byte* const data_;
   const uint32_t layers_;
   const size_t layer_bytes_, row_bytes_;
+  std::atomic<size_t> ahead_{0}; ///< windows that keep_ahead() has begun with
   mutable std::atomic<bool> ending_{false};
   std::mutex mutex_; ///< of the next ones
   std::condition_variable changed_;

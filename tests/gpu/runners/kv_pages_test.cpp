@@ -77,6 +77,28 @@ TEST_CASE(
   for (uint32_t layer = 0; layer < layers; ++layer) CHECK(a.resident(layer, last[0].first, 10));
 }
 
+TEST_CASE("pages are resident ahead of the slots in use, and never beyond the end") {
+  area a;
+  const auto ahead_of = [&](uint32_t end) {
+    a.pages.keep_ahead(end);
+    wait_for(a.pages.prepare(std::vector<slot_run>{})); // behind what is under way
+  };
+  constexpr uint32_t window = (2 << 20) / row;
+  ahead_of(0);
+  for (uint32_t layer = 0; layer < layers; ++layer) CHECK(a.resident(layer, 0, window));
+  CHECK_FALSE(a.resident(0, window, window));
+  ahead_of(10); // in the first: the second is next
+  for (uint32_t layer = 0; layer < layers; ++layer) CHECK(a.resident(layer, window, window));
+  CHECK_FALSE(a.resident(0, 2 * window, window));
+  ahead_of(layer_bytes / row);
+  for (uint32_t layer = 0; layer < layers; ++layer) CHECK(a.resident(layer, 0, layer_bytes / row));
+  REQUIRE(madvise(a.data, layers * layer_bytes, MADV_DONTNEED) == 0);
+  a.pages.forget();
+  ahead_of(0);
+  CHECK(a.resident(2, 0, window));
+  CHECK_FALSE(a.resident(2, window, window));
+}
+
 TEST_CASE("memory of other devices is left alone") {
   kv_pages pages{nullptr, layers, layer_bytes, row};
   CHECK(pages.prepare(std::vector<slot_run>{{0, 1000}})->load());
