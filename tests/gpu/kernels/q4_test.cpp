@@ -1,6 +1,6 @@
 // K and V in four bits: what is stored of them.
 #include "gpu/kernels/q4.hpp"
-#include "tests/gpu/kernels/kernel_support.hpp"
+#include "tests/gpu/kernels/stored_head.hpp"
 
 #include <algorithm>
 
@@ -9,20 +9,8 @@ using namespace lamella::gpu::test;
 
 namespace {
 
-/// One head as append_kv stores it, from a wire of fp32.
 std::vector<std::byte> stored(const operators& set, const std::vector<float>& x) {
-  const auto dim = static_cast<uint32_t>(x.size());
-  kv_layer kv{nullptr, half_type::q4, 1, dim};
-  std::vector<std::byte> row(kv.row_bytes(), std::byte{0xff});
-  kv.rows = row.data();
-  machine one{1};
-  const std::vector<attention_span> spans{{0, 1, 0, 0, 1}};
-  const std::vector<slot_run> runs{{0, 1}};
-  const auto* from = reinterpret_cast<const std::byte*>(x.data());
-  set.append_kv({kv, 1, 1, 1, half_type::f32, nullptr, from, from, spans, runs, nullptr, nullptr},
-                one.context());
-  row.resize(kv.head_bytes());
-  return row;
+  return stored_head(set, half_type::q4, x);
 }
 
 q4_factors factors_of(const std::vector<std::byte>& head, uint32_t dim, uint32_t element) {
