@@ -92,6 +92,9 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
                            own_fault);
   if (st.config.on_worker) st.config.on_worker(gone.info, true, own_fault);
   if (had_part) {
+    // Before the pipeline ends: in between /ready would say that it is being rebuilt, although a
+    // role may lack its worker.
+    changed(self);
     close_epochs(self, gone.info, " lost: " + reason);
     try_open(self); // a handed-out one is asked for again, one under way is not
   } else if (st.current && st.current->what.has(where)) {
@@ -175,6 +178,7 @@ void fence(membership_ptr self, const seat& where, const std::string& reason) {
   if (has_part(st, where)) {
     ++st.losses;
     if (st.config.metrics) st.config.metrics->failover(m.info.role, net::failover_cause::partition);
+    changed(self); // before the pipeline ends, as in lose()
     close_epochs(self, m.info, " fenced: " + reason);
     try_open(self);
   } else if (st.current && st.current->what.has(where)) {
