@@ -148,7 +148,7 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
   if (!self->state.watch && self->state.config.device->on_host())
     self->state.watch = std::make_shared<gpu::qkv_watch>();
   self->link_to(self->state.executor);
-  self->state.config.cache->keep_ahead(std::vector<gpu::slot_run>{}); // for the first prompts
+  self->state.config.cache->keep_ahead(std::vector<gpu::slot_run>{{0, 0}}); // for the first prompts
   return {
       [self](const iteration_launch& x) { on_launch(self, x); },
       [self](kv_trim) -> caf::result<bool> {

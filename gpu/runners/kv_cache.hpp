@@ -4,7 +4,6 @@
 #include "gpu/device.hpp"
 #include "gpu/runners/kv_pages.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -42,12 +41,8 @@ public:
     return pages_.prepare(runs);
   }
 
-  /// As kv_pages::keep_ahead(), of these runs of slots. Cost: O(runs).
-  template <class Runs> void keep_ahead(const Runs& runs) {
-    uint32_t end = 0;
-    for (const auto& run : runs) end = std::max(end, run.first + run.length);
-    pages_.keep_ahead(end);
-  }
+  /// Pages of slots in use, and of those behind them, made resident in the background.
+  template <class Runs> void keep_ahead(const Runs& runs) { pages_.keep_ahead(runs); }
 
 private:
   uint32_t slots_, layers_;

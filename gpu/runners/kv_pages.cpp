@@ -39,6 +39,12 @@ void kv_pages::add_windows(std::vector<window>& to, uint32_t first, uint32_t len
     to.push_back(static_cast<window>(x));
 }
 
+void kv_pages::add_missing(std::vector<window>& to, uint32_t first, uint32_t length) const {
+  const auto end = std::min(layer_bytes_, (size_t{first} + length) * row_bytes_ + huge_page);
+  for (auto x = size_t{first} * row_bytes_ / huge_page; x * huge_page < end; ++x)
+    if (x >= resident_.size() || !resident_[x]) to.push_back(static_cast<window>(x));
+}
+
 kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
   auto done = std::make_shared<std::atomic<bool>>(data_ == nullptr);
   if (data_ == nullptr) return done;
@@ -62,19 +68,7 @@ kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
   return done;
 }
 
-void kv_pages::keep_ahead(uint32_t end) {
-  const auto used = (size_t{end} * row_bytes_ + huge_page - 1) / huge_page;
-  const auto wanted = std::min(used + 1, (layer_bytes_ + huge_page - 1) / huge_page);
-  auto first = ahead_.load();
-  while (first < wanted && !ahead_.compare_exchange_weak(first, wanted)) {
-  }
-  std::vector<window> windows;
-  for (; first < wanted; ++first) windows.push_back(static_cast<window>(first));
-  if (!windows.empty()) begin(std::move(windows));
-}
-
 void kv_pages::forget() {
-  ahead_ = 0;
   std::lock_guard lock{mutex_};
   resident_.clear();
 }

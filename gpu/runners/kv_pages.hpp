@@ -39,10 +39,18 @@ public:
     return begin(std::move(wanted));
   }
 
-  /// Begins with the pages of the slots below `end`, which are in use or about to be, and of a
-  /// window behind them, so that a sequence that grows finds its pages. Costs a look at a number
-  /// where it was asked for as much before.
-  void keep_ahead(uint32_t end);
+  /// Begins with those pages of some slots that are missing, and of a window behind each run, so
+  /// that a sequence that grows finds its pages. Other pages of the cache stay as they are.
+  /// Cost: O(windows of the runs) where nothing is missing.
+  template <class Runs> void keep_ahead(const Runs& runs) {
+    if (data_ == nullptr) return;
+    std::vector<window> wanted;
+    {
+      std::lock_guard lock{mutex_};
+      for (const auto& run : runs) add_missing(wanted, run.first, run.length);
+    }
+    if (!wanted.empty()) begin(std::move(wanted));
+  }
 
   /// All pages have been given back to the system.
   void forget();
@@ -55,6 +63,8 @@ private:
     std::shared_ptr<std::atomic<bool>> done;
   };
   void add_windows(std::vector<window>& to, uint32_t first, uint32_t length) const;
+  /// Those that are not resident, one behind them included; the lock is held.
+  void add_missing(std::vector<window>& to, uint32_t first, uint32_t length) const;
   ready_flag begin(std::vector<window> wanted);
   void run();
   /// Makes the page of one layer resident.
@@ -63,7 +73,6 @@ private:
   std::byte* const data_;
   const uint32_t layers_;
   const size_t layer_bytes_, row_bytes_;
-  std::atomic<size_t> ahead_{0}; ///< windows that keep_ahead() has begun with
   mutable std::atomic<bool> ending_{false};
   std::mutex mutex_; ///< of the next ones
   std::condition_variable changed_;
