@@ -66,8 +66,8 @@ void sum_halves(const int8_t* q, const block_scale* scale, uint32_t blocks, half
     }
 }
 
-quantised_rows quantise(const matmul_args& args, uint32_t inputs, bool with_halves,
-                        kernel_context context) {
+inline quantised_rows quantise(const matmul_args& args, uint32_t inputs, bool with_halves,
+                               kernel_context context) {
   constexpr uint32_t rows_per_piece = 8;
   auto blocks = inputs / 32;
   auto* q = context.scratch.allocate<int8_t>(size_t{args.rows} * inputs);

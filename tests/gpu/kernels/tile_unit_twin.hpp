@@ -1,4 +1,4 @@
-/// The tile operation of gpu/kernels/tile_unit_amx.hpp in plain C++: the same members, the same
+/// The tile operation of gpu/kernels/tiles/unit_amx.hpp in plain C++: the same members, the same
 /// arithmetic.
 #pragma once
 
@@ -13,7 +13,7 @@ struct tile_unit {
     session() {} // there is nothing to configure
   };
 
-  template <int elements, int registers>
+  template <int elements>
   static void multiply(const int8_t* rows, size_t stride, const int8_t* weights, int32_t* sums) {
     for (int m = 0; m < 16; ++m, rows += stride, sums += 16) {
       for (int n = 0; n < 16; ++n) sums[n] = 0;

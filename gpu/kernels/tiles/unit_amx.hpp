@@ -14,15 +14,15 @@ namespace {
 
 struct tile_unit {
   /// Tile registers of the thread while it multiplies: configured, and given back at the end, so
-  /// that the kernel need not save them with the thread. Registers: 0 and 1 have sums, 2 and 3
-  /// rows, 4 and 5 weights. `elements` of K, 16 or 32, are multiplied at once.
+  /// that the kernel need not save them with the thread. Registers: 0 has sums, 1 rows, 2 weights.
+  /// `elements` of K, 16 or 32, are multiplied at once.
   template <int elements> class session {
   public:
     session() {
       layout wanted;
-      for (int i : {0, 1}) wanted.set(i, 16, 64);
-      for (int i : {2, 3}) wanted.set(i, 16, elements);
-      for (int i : {4, 5}) wanted.set(i, elements / 4, 64);
+      wanted.set(0, 16, 64);
+      wanted.set(1, 16, elements);
+      wanted.set(2, elements / 4, 64);
       asm volatile("ldtilecfg %0" : : "m"(wanted));
     }
     ~session() { asm volatile("tilerelease"); }
@@ -31,19 +31,18 @@ struct tile_unit {
   };
 
   /// sums[16][16] = rows[16][elements] * weights[elements / 4][16][4], exact; rows lie `stride`
-  /// bytes apart. Calls with the other `registers`, 0 or 1, may overlap in time.
-  template <int elements, int registers>
+  /// bytes apart.
+  template <int elements>
   static void multiply(const int8_t* rows, size_t stride, const int8_t* weights, int32_t* sums) {
-    asm volatile(
-        "tilezero %%tmm%c[c]\n\t"
-        "tileloadd (%[rows],%[stride],1), %%tmm%c[a]\n\t"
-        "tileloadd (%[weights],%[line],1), %%tmm%c[b]\n\t"
-        "tdpbssd %%tmm%c[b], %%tmm%c[a], %%tmm%c[c]\n\t"
-        "tilestored %%tmm%c[c], (%[sums],%[line],1)"
-        :
-        : [rows] "r"(rows), [stride] "r"(stride), [weights] "r"(weights), [sums] "r"(sums),
-          [line] "r"(size_t{64}), [a] "i"(2 + registers), [b] "i"(4 + registers), [c] "i"(registers)
-        : "memory");
+    asm volatile("tilezero %%tmm0\n\t"
+                 "tileloadd (%[rows],%[stride],1), %%tmm1\n\t"
+                 "tileloadd (%[weights],%[line],1), %%tmm2\n\t"
+                 "tdpbssd %%tmm2, %%tmm1, %%tmm0\n\t"
+                 "tilestored %%tmm0, (%[sums],%[line],1)"
+                 :
+                 : [rows] "r"(rows), [stride] "r"(stride), [weights] "r"(weights), [sums] "r"(sums),
+                   [line] "r"(size_t{64})
+                 : "memory");
   }
 
 private:

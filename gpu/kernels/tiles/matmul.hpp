@@ -16,21 +16,68 @@ namespace {
 
 constexpr uint32_t tile_rows = 16;
 
+/// A block of 32 inputs of 16 rows as int8, as a tile operation takes it, with what their sums are
+/// multiplied with. Side by side, because the processor takes loads whose addresses end as those of
+/// a store before them for loads of what it stores: rows of a large matrix would wait.
+struct alignas(64) tile_input {
+  int8_t q[tile_rows][32];
+  float d[tile_rows];       ///< value = d * q
+  float sums[3][tile_rows]; ///< d * sum of q: of all 32, and of either half
+};
+
+/// The rows of a product, quantised once for all its parts: [tiles of 16 rows, K / 32]. Rows that a
+/// last tile lacks are 0.
+struct tile_inputs {
+  const tile_input* blocks;
+  uint32_t rows, inputs;
+
+  const tile_input* tile(uint32_t number) const { return blocks + size_t{number} * (inputs / 32); }
+  uint32_t tiles() const { return (rows + tile_rows - 1) / tile_rows; }
+};
+
+tile_inputs quantise_tiles(const matmul_args& args, uint32_t inputs, bool with_halves,
+                           kernel_context context) {
+  tile_inputs result{nullptr, args.rows, inputs};
+  const auto blocks = inputs / 32;
+  auto* all = context.scratch.allocate<tile_input>(size_t{result.tiles()} * blocks);
+  context.workers.for_each(result.tiles(), [&](size_t tile) {
+    auto* to = all + tile * blocks;
+    const auto first = static_cast<uint32_t>(tile) * tile_rows;
+    const auto rows = args.rows - first < tile_rows ? args.rows - first : tile_rows;
+    if (rows < tile_rows) __builtin_memset(to, 0, blocks * sizeof *to);
+    for (uint32_t m = 0; m < rows; ++m) {
+      const auto* x = args.x + size_t{first + m} * inputs;
+      for (uint32_t b = 0; b < blocks; ++b) {
+        block_scale scale;
+        quantise_row(x + size_t{b} * 32, 32, to[b].q[m], &scale);
+        to[b].d[m] = scale.d;
+        to[b].sums[0][m] = scale.d_sum;
+        if (!with_halves) continue;
+        half_sums halves;
+        sum_halves(to[b].q[m], &scale, 1, &halves);
+        to[b].sums[1][m] = halves.d_sum[0];
+        to[b].sums[2][m] = halves.d_sum[1];
+      }
+    }
+  });
+  result.blocks = all;
+  return result;
+}
+
 /// Integer sums of a tile: of 16 rows and the outputs of a panel.
 struct alignas(64) tile_sums {
   int32_t v[tile_rows][panel_outputs];
 };
 
-/// Weights of one panel as signed bytes, [K / 4][16 outputs][4]; and the sums of two tile
-/// operations, so that one runs while the sums of the other are scaled.
+/// Weights of one panel as signed bytes, [K / 4][16 outputs][4]; and the sums of a tile operation.
 struct tile_room {
-  tile_sums* sums; ///< [2]
+  tile_sums* sums;
   int8_t* operands;
 
   explicit tile_room(float* room)
-      : sums{reinterpret_cast<tile_sums*>(room)}, operands{reinterpret_cast<int8_t*>(sums + 2)} {}
+      : sums{reinterpret_cast<tile_sums*>(room)}, operands{reinterpret_cast<int8_t*>(sums + 1)} {}
   static size_t floats(uint32_t inputs) {
-    return (2 * sizeof(tile_sums) + size_t{inputs} * panel_outputs) / sizeof(float);
+    return (sizeof(tile_sums) + size_t{inputs} * panel_outputs) / sizeof(float);
   }
 };
 
@@ -46,61 +93,51 @@ void unpack_panel(const std::byte* panel, uint32_t inputs, int8_t* operands) {
   }
 }
 
-/// 16 rows of one panel, which lies in room.operands too. `fetch`: as for quantised_tile.
+/// A tile of rows and one panel, which lies in room.operands too. `rows` of the tile are stored.
+/// `fetch`: as for quantised_tile.
 template <tensor_type type>
-void matrix_tile(const quantised_rows& x, const std::byte* panel, size_t fetch,
-                 const tile_room& room, const tile_output& output) {
+void matrix_tile(const tile_input* x, uint32_t blocks, uint32_t rows, const std::byte* panel,
+                 size_t fetch, const tile_room& room, const tile_output& output) {
   constexpr auto form = form_of(type);
   constexpr uint32_t parts = form.scales; // of a block, with one scale each
   constexpr int elements = 32 / parts;
-  const auto blocks = x.inputs / 32, last = blocks * parts - 1;
-  const auto multiply = [&](uint32_t part) {
-    const auto* a = x.q + size_t{part} * elements;
-    const auto* b = room.operands + size_t{part} * elements * panel_outputs;
-    // Neighbours use different registers: neither waits for the other.
-    if (part % 2 == 0)
-      tile_unit::multiply<elements, 0>(a, x.inputs, b, room.sums[0].v[0]);
-    else
-      tile_unit::multiply<elements, 1>(a, x.inputs, b, room.sums[1].v[0]);
-  };
   vec total[tile_rows];
   unroll<tile_rows>(LAMELLA_UNROLLED(m) { total[m] = lanes::zero(); });
-  multiply(0);
-  for (uint32_t b = 0; b < blocks; ++b) {
+  for (uint32_t b = 0; b < blocks; ++b, ++x) {
     const auto* group = panel + b / form.group_blocks() * form.group_bytes();
     const auto place = b % form.group_blocks();
     const auto* scales = group + form.scale_offset(place);
     if (fetch != 0) fetch_block<form, 1>(group + fetch, place, 0);
     unroll<parts>(LAMELLA_UNROLLED(h) {
-      const auto part = b * parts + h;
-      if (part != last) multiply(part + 1);
-      const auto& sums = room.sums[part % 2];
+      // The next operation begins while these sums are scaled: the processor looks ahead that far.
+      tile_unit::multiply<elements>(
+          x->q[0] + h * elements, 32,
+          room.operands + size_t{b * parts + h} * elements * panel_outputs, room.sums->v[0]);
       const auto scale = load_scale<form, h>(group, scales);
       [[maybe_unused]] vec minimum;
       if constexpr (form.has_minimum) minimum = load_minimum<form, h>(group, scales);
       unroll<tile_rows>(LAMELLA_UNROLLED(m) {
-        const auto at = size_t{m} * blocks + b;
-        const auto sum = lanes::load_i32(sums.v[m]);
-        total[m] = lanes::fma(lanes::mul(sum, lanes::set(x.scale[at].d)), scale, total[m]);
+        const auto sum = lanes::load_i32(room.sums->v[m]);
+        total[m] = lanes::fma(lanes::mul(sum, lanes::set(x->d[m])), scale, total[m]);
         if constexpr (form.has_minimum)
-          total[m] = lanes::fma(minimum, lanes::set(scaled_sum<form, h>(x, at)), total[m]);
+          total[m] = lanes::fma(minimum, lanes::set(x->sums[parts == 1 ? 0 : 1 + h][m]), total[m]);
       });
     });
   }
-  unroll<tile_rows>(LAMELLA_UNROLLED(m) { output.store<1>(m, 0, total[m]); });
+  unroll<tile_rows>(LAMELLA_UNROLLED(m) {
+    if (m < rows) output.store<1>(m, 0, total[m]);
+  });
 }
 
-/// A share of one product: rows [first_row, first_row + rows), of which there are 16 or more, and
-/// panels [first_panel, last_panel).
+/// A share of one product: tiles [first_tile, last_tile) of rows and panels [first_panel,
+/// last_panel).
 struct tile_item {
   const matmul_part* part;
-  uint32_t first_row, rows, first_panel, last_panel;
+  uint32_t first_tile, last_tile, first_panel, last_panel;
 };
 
-/// Its rows in tiles; where they do not fill the last one, that begins earlier and has some of them
-/// again.
 template <tensor_type type>
-void run_tiles(const quantised_rows& x, const tile_item& item, const tile_room& room) {
+void run_tiles(const tile_inputs& x, const tile_item& item, const tile_room& room) {
   constexpr int elements = 32 / form_of(type).scales;
   const typename tile_unit::session<elements> configured;
   const auto& weight = item.part->weight;
@@ -110,13 +147,13 @@ void run_tiles(const quantised_rows& x, const tile_item& item, const tile_room& 
     const auto first_output = p * panel_outputs, columns = weight.outputs - first_output;
     unpack_panel<type>(panel, weight.inputs, room.operands);
     auto fetch = stride;
-    for (uint32_t done = 0; done < item.rows; done += tile_rows) {
-      const auto at = done + tile_rows <= item.rows ? done : item.rows - tile_rows;
-      const auto row = size_t{item.first_row} + at;
+    for (auto tile = item.first_tile; tile < item.last_tile; ++tile) {
+      const auto row = size_t{tile} * tile_rows;
       const tile_output output{item.part->out + row * item.part->out_stride + first_output,
                                item.part->out_stride,
                                columns < panel_outputs ? columns : panel_outputs};
-      matrix_tile<type>(x.from(row), panel, fetch, room, output);
+      const auto rows = x.rows - static_cast<uint32_t>(row);
+      matrix_tile<type>(x.tile(tile), x.inputs / 32, rows, panel, fetch, room, output);
       fetch = 0;
     }
   }
@@ -125,10 +162,10 @@ void run_tiles(const quantised_rows& x, const tile_item& item, const tile_room& 
 /// Products of quantised weights, cut into items.
 class tile_plan {
 public:
-  tile_plan(std::span<const matmul_part> parts, uint32_t rows, unsigned threads)
-      : parts_{parts}, rows_{rows} {
-    constexpr uint32_t rows_in_cache = 128; // stay in the second level while panels pass
-    row_blocks_ = (rows + rows_in_cache - 1) / rows_in_cache;
+  tile_plan(std::span<const matmul_part> parts, uint32_t rows, unsigned threads) : parts_{parts} {
+    constexpr uint32_t tiles_in_cache = 8; // stay in the second level while panels pass
+    tiles_ = (rows + tile_rows - 1) / tile_rows;
+    row_blocks_ = (tiles_ + tiles_in_cache - 1) / tiles_in_cache;
     size_t panels = 0;
     for (const auto& part : parts) panels += panel_count(part.weight.outputs);
     // A few items per thread even out their pace.
@@ -145,15 +182,14 @@ public:
     const auto block = static_cast<uint32_t>(number % row_blocks_);
     const auto first_panel = static_cast<uint32_t>(number / row_blocks_) * panel_block_;
     const auto panels = panel_count(part->weight.outputs) - first_panel;
-    const auto first_row = row_of(block);
-    return {part, first_row, row_of(block + 1) - first_row, first_panel,
+    return {part, tile_of(block), tile_of(block + 1), first_panel,
             first_panel + (panels < panel_block_ ? panels : panel_block_)};
   }
 
 private:
-  /// Blocks differ by one row at most, so that each has a tile of them.
-  uint32_t row_of(uint32_t block) const {
-    return static_cast<uint32_t>(uint64_t{rows_} * block / row_blocks_);
+  /// Blocks differ by one tile at most.
+  uint32_t tile_of(uint32_t block) const {
+    return static_cast<uint32_t>(uint64_t{tiles_} * block / row_blocks_);
   }
   size_t items_of(const matmul_part& part) const {
     const auto panels = panel_count(part.weight.outputs);
@@ -161,7 +197,7 @@ private:
   }
 
   std::span<const matmul_part> parts_;
-  uint32_t rows_, row_blocks_ = 1, panel_block_ = 1;
+  uint32_t tiles_ = 0, row_blocks_ = 1, panel_block_ = 1;
   size_t items_ = 0;
 };
 
@@ -194,7 +230,7 @@ void tile_matmul(const matmul_args& args, kernel_context context) {
   if (!parts.plain.empty()) others.matmul({args.x, args.rows, parts.plain}, context);
   if (parts.quantised.empty()) return;
   const auto inputs = parts.quantised[0].weight.inputs;
-  const auto x = quantise(args, inputs, parts.halves, context);
+  const auto x = quantise_tiles(args, inputs, parts.halves, context);
   const tile_plan plan{parts.quantised, args.rows, context.workers.size()};
   for_each_with_room(context, plan.items(), tile_room::floats(inputs),
                      [&](size_t number, float* own) {
