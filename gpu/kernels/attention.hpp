@@ -43,7 +43,7 @@ void attend_context(const attention_args& args, const attention_shape& shape,
   auto queries = shape.heads * shape.group;
   float* q = room;
   for (uint32_t h = 0; h < shape.heads; ++h)
-    load_queries(args, shape, h, item.span->first_row, shape.group,
+    load_queries(args, shape, h, item.span->first_row, 0, shape.group,
                  q + size_t{h} * shape.group * shape.padded_dim);
   [[maybe_unused]] widened_tile copy{room + size_t{queries} * shape.padded_dim, {}};
   bool exact = shape.dim == shape.padded_dim;
@@ -135,16 +135,14 @@ void keep_empty(const attention_args& args, const attention_shape& shape, uint32
   }
 }
 
-void attend_previous(const attention_args& args, kernel_context context) {
+/// Attends to the contexts of all spans of one row by attend(item, room), `room` of `floats`.
+template <class F>
+void attend_contexts(const attention_args& args, const attention_shape& shape,
+                     kernel_context context, size_t floats, F&& attend) {
   arena::scope scope{context.scratch};
-  attention_shape shape{args};
-  context_plan plan{args, shape, context};
-  auto room = size_t{shape.heads} * shape.group * shape.padded_dim + widened_tile::floats(shape);
-  with_shape(args.kv.type, shape.dim, [&]<half_type type, int vectors>() {
-    for_each_with_room(context, plan.count, room, [&](size_t i, float* own) {
-      attend_context<type, vectors>(args, shape, plan.items[i], own);
-    });
-  });
+  const context_plan plan{args, shape, context};
+  for_each_with_room(context, plan.count, floats,
+                     [&](size_t i, float* own) { attend(plan.items[i], own); });
   for_pieces(context, plan.count, 4, [&](size_t first, size_t last) {
     for (auto i = first; i < last; ++i)
       if (const auto& item = plan.items[i]; item.first == 0)
@@ -154,7 +152,18 @@ void attend_previous(const attention_args& args, kernel_context context) {
     if (span.rows == 1 && span.first_position == 0) keep_empty(args, shape, span.first_row);
 }
 
-void append_kv(const attention_args& args, kernel_context context) {
+inline void attend_previous(const attention_args& args, kernel_context context) {
+  const attention_shape shape{args};
+  const auto room =
+      size_t{shape.heads} * shape.group * shape.padded_dim + widened_tile::floats(shape);
+  with_shape(args.kv.type, shape.dim, [&]<half_type type, int vectors>() {
+    attend_contexts(args, shape, context, room, [&](const context_item& item, float* own) {
+      attend_context<type, vectors>(args, shape, item, own);
+    });
+  });
+}
+
+inline void append_kv(const attention_args& args, kernel_context context) {
   arena::scope scope{context.scratch};
   attention_shape shape{args};
   for_each_with_room(context, args.spans.size(), shape.dim, [&](size_t s, float* own) {
@@ -182,7 +191,7 @@ void finish_row(const attention_args& args, const attention_shape& shape, uint32
   float* k = q + size_t{shape.group} * shape.padded_dim;
   float* v = k + shape.padded_dim;
   float* result = v + shape.padded_dim;
-  load_queries(args, shape, head, row, shape.group, q);
+  load_queries(args, shape, head, row, 0, shape.group, q);
   auto at = (size_t{head} * args.rows + row) * wire_bytes;
   auto as_cached = [&](const std::byte* from, float* to) {
     widen(from, shape.dim, args.wire, to);
@@ -216,10 +225,12 @@ void finish_row(const attention_args& args, const attention_shape& shape, uint32
   }
 }
 
-void attend_new(const attention_args& args, kernel_context context) {
+/// Attends to the earlier positions of all spans of several rows by attend(item, room), `room` of
+/// `floats`, with at most `per_item` rows of each.
+template <class F>
+void attend_blocks(const attention_args& args, const attention_shape& shape, kernel_context context,
+                   uint32_t per_item, size_t floats, F&& attend) {
   arena::scope scope{context.scratch};
-  attention_shape shape{args};
-  const auto per_item = rows_of_item(args, shape, context.workers.size());
   size_t count = 0;
   for (const auto& span : args.spans)
     if (span.rows > 1) count += size_t{shape.heads} * ((span.rows + per_item - 1) / per_item);
@@ -230,13 +241,12 @@ void attend_new(const attention_args& args, kernel_context context) {
       for (uint32_t row = 0; row < span.rows; row += per_item)
         for (uint32_t h = 0; h < shape.heads; ++h)
           *--item = {&span, row, span.rows - row < per_item ? span.rows - row : per_item, h};
-  auto room = rows_room::floats(shape, per_item);
-  with_shape(half_type::f32, shape.dim, [&]<half_type, int vectors>() {
-    for_each_with_room(context, count, room, [&](size_t i, float* own) {
-      attend_rows<vectors>(args, shape, items[i], own);
-    });
-  });
+  for_each_with_room(context, count, floats, [&](size_t i, float* own) { attend(items[i], own); });
+}
 
+/// The own positions of all rows.
+void finish_rows(const attention_args& args, const attention_shape& shape, kernel_context context) {
+  arena::scope scope{context.scratch};
   constexpr size_t rows_per_finish = 16;
   auto pieces = (size_t{args.rows} * shape.heads + rows_per_finish - 1) / rows_per_finish;
   auto finish_room = size_t{shape.group + 3} * shape.padded_dim;
@@ -246,6 +256,17 @@ void attend_new(const attention_args& args, kernel_context context) {
       finish_row(args, shape, static_cast<uint32_t>(i / shape.heads),
                  static_cast<uint32_t>(i % shape.heads), own);
   });
+}
+
+inline void attend_new(const attention_args& args, kernel_context context) {
+  const attention_shape shape{args};
+  const auto per_item = rows_of_item(args, shape, context.workers.size());
+  with_shape(half_type::f32, shape.dim, [&]<half_type, int vectors>() {
+    attend_blocks(
+        args, shape, context, per_item, rows_room::floats(shape, per_item),
+        [&](const row_item& item, float* own) { attend_rows<vectors>(args, shape, item, own); });
+  });
+  finish_rows(args, shape, context);
 }
 
 } // namespace

@@ -21,12 +21,13 @@ struct attention_shape {
   size_t head_bytes;   ///< in the cache
 };
 
-/// Widens and scales the `count` queries that follow (head, row) in memory; rotates them where K
-/// is.
+/// Widens and scales `count` queries, from the `first` on of those that follow (head, row) in
+/// memory; rotates them where K is.
 void load_queries(const attention_args& args, const attention_shape& shape, uint32_t head,
-                  uint32_t row, uint32_t count, float* out) {
+                  uint32_t row, uint32_t first, uint32_t count, float* out) {
   const auto* q =
-      args.q + (size_t{head} * args.rows + row) * shape.group * shape.dim * bytes_of(args.wire);
+      args.q
+      + ((size_t{head} * args.rows + row) * shape.group + first) * shape.dim * bytes_of(args.wire);
   for (uint32_t i = 0; i < count; ++i, out += shape.padded_dim) {
     widen(q + size_t{i} * shape.dim * bytes_of(args.wire), shape.dim, args.wire, out);
     if (args.kv.type == half_type::q4) q4_rotate(out, shape.dim, q4_block(shape.dim));

@@ -211,7 +211,7 @@ void attend_rows_chunk(const attention_shape& shape, const row_item& item, const
 void load_lanes(const attention_args& args, const attention_shape& shape, const row_item& item,
                 float* room, float* out) {
   const auto queries = item.rows * shape.group;
-  load_queries(args, shape, item.head, item.span->first_row + item.first_row, queries, room);
+  load_queries(args, shape, item.head, item.span->first_row + item.first_row, 0, queries, room);
   for (uint32_t first = 0; first < queries; first += lane_queries) {
     const auto count = queries - first < lane_queries ? queries - first : lane_queries;
     for (uint32_t j = 0; j < shape.padded_dim; ++j, out += lane_queries) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gpu/kernels/half.hpp"
+#include "gpu/kernels/unroll.hpp"
 #include "model/quantised_block.hpp"
 
 #include <immintrin.h>
@@ -132,6 +133,60 @@ struct lanes {
         _mm512_and_si512(_mm512_set1_epi32(load_as<int>(p)), _mm512_set1_epi32(-65536)));
   }
 
+  // --- operands of tiles ---
+
+  /// Each lane's first 16 bits of x, a bf16, and those of y behind them.
+  static void store_bf16_pairs(void* p, vec x, vec y) {
+    constexpr int a_or_b_and_c = 0xf8;
+    _mm512_storeu_si512(p, _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(x), 16),
+                                                     _mm512_castps_si512(y),
+                                                     _mm512_set1_epi32(-65536), a_or_b_and_c));
+  }
+  /// The same of x and y rounded to bf16, halves away from 0.
+  static void store_rounded_pairs(void* p, vec x, vec y) {
+    const auto half = _mm512_set1_epi32(0x8000);
+    store_bf16_pairs(p, _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), half)),
+                     _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(y), half)));
+  }
+  /// What those bits leave of x: exact.
+  static vec beyond_bf16(vec x) {
+    return sub(x, _mm512_castsi512_ps(
+                      _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536))));
+  }
+  /// Rows and columns of 16 x 16 numbers of 32 bits exchanged.
+  static void transpose(const void* from, void* to) {
+    transpose_first(static_cast<const float*>(from), 16, static_cast<float*>(to), 16);
+  }
+  /// The same for the first `columns` only, which become rows `stride` floats apart.
+  static void transpose_first(const float* from, uint32_t columns, float* to, size_t stride) {
+    if (columns <= 4) return transpose_four(from, columns, to, stride);
+    __m512 quads[16]; // [4 i + j]: column 4 l + j, of rows 4 i to 4 i + 3, in part l
+    unroll<4>([&](auto i) __attribute__((always_inline)) {
+      const auto* rows = from + 64 * i;
+      const auto ab = _mm512_unpacklo_ps(load(rows), load(rows + 16)),
+                 ab2 = _mm512_unpackhi_ps(load(rows), load(rows + 16)),
+                 cd = _mm512_unpacklo_ps(load(rows + 32), load(rows + 48)),
+                 cd2 = _mm512_unpackhi_ps(load(rows + 32), load(rows + 48));
+      quads[4 * i] = _mm512_shuffle_ps(ab, cd, 0x44);
+      quads[4 * i + 1] = _mm512_shuffle_ps(ab, cd, 0xee);
+      quads[4 * i + 2] = _mm512_shuffle_ps(ab2, cd2, 0x44);
+      quads[4 * i + 3] = _mm512_shuffle_ps(ab2, cd2, 0xee);
+    });
+    unroll<4>([&](auto j) __attribute__((always_inline)) {
+      const auto a = _mm512_shuffle_f32x4(quads[j], quads[4 + j], 0x88),
+                 b = _mm512_shuffle_f32x4(quads[j], quads[4 + j], 0xdd),
+                 c = _mm512_shuffle_f32x4(quads[8 + j], quads[12 + j], 0x88),
+                 d = _mm512_shuffle_f32x4(quads[8 + j], quads[12 + j], 0xdd);
+      const auto put = [&](uint32_t column, vec v) __attribute__((always_inline)) {
+        if (column < columns) store(to + column * stride, v);
+      };
+      put(j, _mm512_shuffle_f32x4(a, c, 0x88));
+      put(4 + j, _mm512_shuffle_f32x4(b, d, 0x88));
+      put(8 + j, _mm512_shuffle_f32x4(a, c, 0xdd));
+      put(12 + j, _mm512_shuffle_f32x4(b, d, 0xdd));
+    });
+  }
+
   // --- products of bytes ---
   // `bits` are those of the larger operands' type: 2 to 6, or 8.
 
@@ -194,6 +249,24 @@ struct lanes {
   }
 
 private:
+  static void transpose_four(const float* from, uint32_t columns, float* to, size_t stride) {
+    const auto rows = [&](int i) __attribute__((always_inline)) { // i, i + 4, i + 8, i + 12
+      const auto part = [&](int row) __attribute__((always_inline)) {
+        return _mm_loadu_ps(from + 16 * row);
+      };
+      auto v = _mm512_castps128_ps512(part(i));
+      v = _mm512_insertf32x4(v, part(i + 4), 1);
+      v = _mm512_insertf32x4(v, part(i + 8), 2);
+      return _mm512_insertf32x4(v, part(i + 12), 3);
+    };
+    const auto a = rows(0), b = rows(1), c = rows(2), d = rows(3);
+    const auto ab = _mm512_unpacklo_ps(a, b), cd = _mm512_unpacklo_ps(c, d);
+    store(to, _mm512_shuffle_ps(ab, cd, 0x44));
+    if (columns > 1) store(to + stride, _mm512_shuffle_ps(ab, cd, 0xee));
+    const auto ab2 = _mm512_unpackhi_ps(a, b), cd2 = _mm512_unpackhi_ps(c, d);
+    if (columns > 2) store(to + 2 * stride, _mm512_shuffle_ps(ab2, cd2, 0x44));
+    if (columns > 3) store(to + 3 * stride, _mm512_shuffle_ps(ab2, cd2, 0xee));
+  }
   static __m128i load_16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
   template <int shift> static __m512i moved(__m512i v) {
     if constexpr (shift > 0)

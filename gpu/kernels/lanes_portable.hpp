@@ -136,6 +136,36 @@ struct lanes {
     return set(std::bit_cast<float>(load_as<uint32_t>(p) & 0xffff0000u));
   }
 
+  // --- operands of tiles ---
+
+  static void store_bf16_pairs(void* p, vec x, vec y) {
+    uint32_t pairs[16];
+    for (int i = 0; i < 16; ++i)
+      pairs[i] = std::bit_cast<uint32_t>(x.v[i / 4][i % 4]) >> 16
+                 | (std::bit_cast<uint32_t>(y.v[i / 4][i % 4]) & 0xffff0000u);
+    __builtin_memcpy(p, pairs, sizeof pairs);
+  }
+  static void store_rounded_pairs(void* p, vec x, vec y) {
+    const auto rounded = [](vec v) {
+      for (auto& part : v.v)
+        part = reinterpret_cast<float4>(reinterpret_cast<uint4>(part) + 0x8000u);
+      return v;
+    };
+    store_bf16_pairs(p, rounded(x), rounded(y));
+  }
+  static vec beyond_bf16(vec x) {
+    for (auto& v : x.v) v -= reinterpret_cast<float4>(reinterpret_cast<uint4>(v) & 0xffff0000u);
+    return x;
+  }
+  static void transpose(const void* from, void* to) {
+    transpose_first(static_cast<const float*>(from), 16, static_cast<float*>(to), 16);
+  }
+  static void transpose_first(const float* from, uint32_t columns, float* to, size_t stride) {
+    for (uint32_t i = 0; i < columns; ++i)
+      for (uint32_t j = 0; j < 16; ++j)
+        __builtin_memcpy(to + i * stride + j, from + size_t{j} * 16 + i, 4);
+  }
+
   // --- products of bytes ---
   // A product of a raised byte and an activation is at most 255 * 127 < 2^15: it fits 16 bits. The
   // 32-bit sums hold pairs of them, two to an output, until a block is finished.

@@ -36,6 +36,7 @@ std::string_view lacking(std::string_view name) {
     if (name == "avx512") return {};
     if (!__builtin_cpu_supports("amx-tile")) return "AMX-TILE";
     if (!__builtin_cpu_supports("amx-int8")) return "AMX-INT8";
+    if (!__builtin_cpu_supports("amx-bf16")) return "AMX-BF16";
   }
 #endif
   return {};

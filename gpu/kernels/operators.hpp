@@ -298,8 +298,9 @@ struct attention_span {
 /// The arithmetic of a row is fixed: positions in chunks of 256 aligned to position 0, each chunk
 /// in tiles of 16 positions aligned to position 0 with a running maximum, chunks merged in
 /// ascending order, the own position merged last as a part of its own. Both kinds of span give the
-/// same bytes. The own K and V enter as rounded to the wire and then to the cache type. Where wire
-/// and cache are of one type, append_kv copies: a parity shard is sent what its cache is to hold.
+/// same bytes. (Sets with tiles of matrices: tiles/attention.hpp.) The own K and V enter as rounded
+/// to the wire and then to the cache type. Where wire and cache are of one type, append_kv copies:
+/// a parity shard is sent what its cache is to hold.
 ///
 /// That holds for finite K and V. A device that multiplies whole tiles takes a later position of
 /// the same span with weight 0, and 0 times an infinite V is NaN: rows of one sequence that share a

@@ -51,7 +51,7 @@ void rms_norm_row(const float* x, const float* weight, float epsilon, uint32_t w
   }
 }
 
-void rms_norm(const rms_norm_args& args, kernel_context context) {
+inline void rms_norm(const rms_norm_args& args, kernel_context context) {
   for_pieces(context, args.rows, 16, [&](size_t first, size_t last) {
     for (auto m = first; m < last; ++m)
       rms_norm_row(args.x + m * args.width, args.weight, args.epsilon, args.width,
@@ -80,7 +80,7 @@ void rotate(float* __restrict x, uint32_t heads, uint32_t dim, rope_pairing pair
   }
 }
 
-void rope(const rope_args& args, kernel_context context) {
+inline void rope(const rope_args& args, kernel_context context) {
   arena::scope scope{context.scratch};
   copy_for_rope(args);
   auto pairs = args.frequencies.size();
@@ -116,7 +116,7 @@ void by_lanes(size_t first, size_t last, const float* a, const float* b, float* 
 
 constexpr size_t elements_per_piece = 8192;
 
-void silu_mul(const silu_mul_args& args, kernel_context context) {
+inline void silu_mul(const silu_mul_args& args, kernel_context context) {
   for_pieces(context, size_t{args.rows} * args.width, elements_per_piece,
              [&](size_t first, size_t last) {
                by_lanes(first, last, args.gate, args.up, args.out, [](vec gate, vec up) {
@@ -126,7 +126,7 @@ void silu_mul(const silu_mul_args& args, kernel_context context) {
              });
 }
 
-void add(const add_args& args, kernel_context context) {
+inline void add(const add_args& args, kernel_context context) {
   for_pieces(context, size_t{args.rows} * args.width, elements_per_piece,
              [&](size_t first, size_t last) {
                by_lanes(first, last, args.a, args.b, args.out,
@@ -134,7 +134,7 @@ void add(const add_args& args, kernel_context context) {
              });
 }
 
-void add_bias(const add_bias_args& args, kernel_context context) {
+inline void add_bias(const add_bias_args& args, kernel_context context) {
   for_pieces(context, args.rows, 16, [&](size_t first, size_t last) {
     for (auto m = first; m < last; ++m)
       by_lanes(0, args.width, args.x + m * args.width, args.bias, args.out + m * args.width,
@@ -142,7 +142,7 @@ void add_bias(const add_bias_args& args, kernel_context context) {
   });
 }
 
-void scale(const scale_args& args, kernel_context context) {
+inline void scale(const scale_args& args, kernel_context context) {
   for_pieces(context, size_t{args.rows} * args.width, elements_per_piece,
              [&](size_t first, size_t last) {
                const auto factor = lanes::set(args.factor);
@@ -152,7 +152,7 @@ void scale(const scale_args& args, kernel_context context) {
 }
 
 /// Rounds fp32 to `type`, nearest and ties to even; in q8 and q4 they are a head.
-void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
+inline void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
   if (type == half_type::f32) {
     __builtin_memcpy(out, x, size_t{count} * 4);
     return;
@@ -175,7 +175,7 @@ void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
 }
 
 /// To fp32; a head in q4 stays rotated (q4.hpp).
-void widen(const std::byte* x, uint32_t count, half_type type, float* out) {
+inline void widen(const std::byte* x, uint32_t count, half_type type, float* out) {
   if (type == half_type::f32) {
     __builtin_memcpy(out, x, size_t{count} * 4);
     return;
@@ -209,7 +209,7 @@ void widen(const std::byte* x, uint32_t count, half_type type, float* out) {
 
 constexpr size_t heads_per_piece = 32; ///< of one row each
 
-void to_wire(const to_wire_args& args, kernel_context context) {
+inline void to_wire(const to_wire_args& args, kernel_context context) {
   auto rows = args.row_index.size();
   const uint32_t* row_index = args.row_index.data();
   auto bytes = args.width * bytes_of(args.wire);
@@ -224,8 +224,8 @@ void to_wire(const to_wire_args& args, kernel_context context) {
 
 /// What a cache of type `to` holds of a head that came over a wire of type `from`. `room`: D
 /// floats.
-void to_cache(half_type from, const std::byte* x, half_type to, std::byte* out, uint32_t dim,
-              float* room) {
+inline void to_cache(half_type from, const std::byte* x, half_type to, std::byte* out, uint32_t dim,
+                     float* room) {
   if (from == to) {
     __builtin_memcpy(out, x, head_bytes_of(to, dim));
   } else {
@@ -234,7 +234,7 @@ void to_cache(half_type from, const std::byte* x, half_type to, std::byte* out, 
   }
 }
 
-void parity_to_wire(const parity_to_wire_args& args, kernel_context context) {
+inline void parity_to_wire(const parity_to_wire_args& args, kernel_context context) {
   arena::scope scope{context.scratch};
   const auto rows = args.row_index.size();
   const auto bytes = head_bytes_of(args.cache, args.dim);
@@ -260,7 +260,7 @@ void parity_to_wire(const parity_to_wire_args& args, kernel_context context) {
   });
 }
 
-void from_wire(const from_wire_args& args, kernel_context context) {
+inline void from_wire(const from_wire_args& args, kernel_context context) {
   auto rows = args.row_index.size();
   const uint32_t* row_index = args.row_index.data();
   auto bytes = args.width * bytes_of(args.wire);

@@ -241,17 +241,5 @@ void tile_matmul(const matmul_args& args, kernel_context context) {
                      });
 }
 
-/// The set without tiles, but for its products.
-template <const operators* (*without_tiles)()>
-const operators* operators_with_tiles(std::string_view name) {
-  static const operators table = [&] {
-    auto set = *without_tiles();
-    set.name = name;
-    set.matmul = tile_matmul<without_tiles>;
-    return set;
-  }();
-  return &table;
-}
-
 } // namespace
 } // namespace lamella::gpu

@@ -45,6 +45,36 @@ struct tile_unit {
                  : "memory");
   }
 
+  /// Tile registers of the thread while it multiplies bf16. Registers: 0 to 3 have sums, 4 and 5
+  /// what is left of a product, of `rows` rows; 6 and 7 what is right of it. A line of a register
+  /// has 64 bytes: 16 sums, or 16 pairs.
+  class halves {
+  public:
+    explicit halves(int rows) {
+      layout wanted;
+      for (int i = 0; i < 6; ++i) wanted.set(i, rows, 64);
+      for (int i = 6; i < 8; ++i) wanted.set(i, 16, 64);
+      asm volatile("ldtilecfg %0" : : "m"(wanted));
+    }
+    ~halves() { asm volatile("tilerelease"); }
+    halves(const halves&) = delete;
+    halves& operator=(const halves&) = delete;
+
+    template <int to> void zero() const { asm volatile("tilezero %%tmm%c0" : : "i"(to)); }
+    /// Lines lie `stride` bytes apart.
+    template <int to> void load(const void* from, size_t stride) const {
+      asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(to) : "memory");
+    }
+    /// sums[m][n] += left[m] x right[.][n]: all first elements of pairs in turn, each fused, beside
+    /// all second ones; then both, then the sums before. What is too small for fp32 is 0.
+    template <int sums, int left, int right> void multiply() const {
+      asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sums), "i"(left), "i"(right));
+    }
+    template <int from> void store(float* to, size_t stride) const {
+      asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(from) : "memory");
+    }
+  };
+
 private:
   /// What ldtilecfg reads.
   struct alignas(64) layout {

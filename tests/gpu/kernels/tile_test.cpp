@@ -1,5 +1,6 @@
-// Products on tiles: the twin of the tile operation everywhere, the instruction where it exists.
-#include "tests/gpu/kernels/kernel_support.hpp"
+// Products and attention on tiles: the twin of the tile operation everywhere, the instruction where
+// it exists.
+#include "tests/gpu/kernels/attention_support.hpp"
 
 using namespace lamella;
 using namespace lamella::gpu;
@@ -67,4 +68,44 @@ TEST_CASE("the instruction gives the bytes of its twin") {
     return;
   }
   check_same_products(*amx, tile_twin());
+}
+
+TEST_CASE("N-M18 attention on the tiles of this machine has the bytes of their twin") {
+  std::string reason;
+  const auto* amx = find_operators("amx", &reason);
+  if (amx == nullptr) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  machine two{2};
+  for (const auto& s : shapes) {
+    CAPTURE(s.dim);
+    CAPTURE(s.group);
+    randomness random{27};
+    constexpr uint32_t slots = 4000;
+    std::vector<bool> used(slots);
+    const sequence a{s, 300, random}, b{s, 41, random}, c{s, 700, random};
+    const std::vector<piece> pieces{{&a, 299, 1, scattered(300, 40, used, random)},
+                                    {&b, 40, 1, scattered(41, 40, used, random)},
+                                    {&c, 560, 140, scattered(700, 40, used, random)}};
+    REQUIRE(attend(*amx, two, s, pieces, slots).outputs
+            == attend(tile_twin(), two, s, pieces, slots).outputs);
+  }
+}
+
+TEST_CASE("attention where more queries share a head than a tile has rows") {
+  machine two{2};
+  for (const auto* set : sets(false))
+    for (const shape& s : {shape{1, 20, 64}, shape{1, 71, 64}, shape{2, 33, 40}}) {
+      CAPTURE(set->name);
+      CAPTURE(s.group);
+      randomness random{28};
+      const sequence seq{s, 300, random};
+      const std::vector<piece> pieces{{&seq, 299, 1, {{0, 300}}}};
+      const auto one = attend(*set, two, s, pieces, 400).outputs[0];
+      const auto some = attend(*set, two, s, {{&seq, 250, 50, {{0, 300}}}}, 400).outputs[0];
+      REQUIRE(row_of(s, some, 50, 49) == one);
+      const auto expected = attend(reference_operators(), two, s, pieces, 400).outputs[0];
+      REQUIRE(relative_rms(as_floats(one, s.wire), as_floats(expected, s.wire)) < 5e-3);
+    }
 }

@@ -4,7 +4,7 @@
 #include "tests/gpu/kernels/tile_unit_twin.hpp"
 
 #include "gpu/kernels/sets.hpp"
-#include "gpu/kernels/tiles/matmul.hpp"
+#include "gpu/kernels/tiles/table.hpp"
 
 namespace lamella::gpu {
 

@@ -2,6 +2,7 @@
 /// arithmetic.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +23,53 @@ struct tile_unit {
           sums[n] += int32_t{rows[k]} * weights[k / 4 * 64 + n * 4 + k % 4];
     }
   }
+
+  class halves {
+  public:
+    explicit halves(int rows) : rows_{rows} {}
+
+    template <int to> void zero() const { tiles_[to] = {}; }
+    template <int to> void load(const void* from, size_t stride) const {
+      for (int i = 0; i < lines(to); ++i)
+        __builtin_memcpy(tiles_[to].v[i], static_cast<const std::byte*>(from) + i * stride, 64);
+    }
+    template <int sums, int left, int right> void multiply() const {
+      for (int m = 0; m < rows_; ++m) {
+        float first[16] = {}, second[16] = {};
+        for (int k = 0; k < 16; ++k) {
+          const auto pair = tiles_[left].v[m][k];
+          for (int n = 0; n < 16; ++n) {
+            const auto other = tiles_[right].v[k][n];
+            first[n] = normal(__builtin_fmaf(low(pair), low(other), first[n]));
+            second[n] = normal(__builtin_fmaf(high(pair), high(other), second[n]));
+          }
+        }
+        for (int n = 0; n < 16; ++n) {
+          auto& sum = tiles_[sums].v[m][n];
+          sum = std::bit_cast<uint32_t>(
+              normal(std::bit_cast<float>(sum) + normal(first[n] + second[n])));
+        }
+      }
+    }
+    template <int from> void store(float* to, size_t stride) const {
+      for (int i = 0; i < lines(from); ++i)
+        __builtin_memcpy(reinterpret_cast<std::byte*>(to) + i * stride, tiles_[from].v[i], 64);
+    }
+
+  private:
+    struct tile {
+      uint32_t v[16][16] = {};
+    };
+
+    int lines(int number) const { return number < 6 ? rows_ : 16; }
+    /// 0 for what has no exponent.
+    static float normal(float x) { return x < 0x1p-126f && x > -0x1p-126f ? 0.0f * x : x; }
+    static float low(uint32_t pair) { return normal(std::bit_cast<float>(pair << 16)); }
+    static float high(uint32_t pair) { return normal(std::bit_cast<float>(pair & 0xffff0000u)); }
+
+    int rows_;
+    mutable tile tiles_[8];
+  };
 };
 
 } // namespace
