@@ -34,21 +34,25 @@ struct tile_unit {
         __builtin_memcpy(tiles_[to].v[i], static_cast<const std::byte*>(from) + i * stride, 64);
     }
     template <int sums, int left, int right> void multiply() const {
+      float low_right[16][16], high_right[16][16];
+      for (int k = 0; k < 16; ++k)
+        for (int n = 0; n < 16; ++n) {
+          low_right[k][n] = low(tiles_[right].v[k][n]);
+          high_right[k][n] = high(tiles_[right].v[k][n]);
+        }
       for (int m = 0; m < rows_; ++m) {
         float first[16] = {}, second[16] = {};
         for (int k = 0; k < 16; ++k) {
-          const auto pair = tiles_[left].v[m][k];
+          const float x = low(tiles_[left].v[m][k]), y = high(tiles_[left].v[m][k]);
           for (int n = 0; n < 16; ++n) {
-            const auto other = tiles_[right].v[k][n];
-            first[n] = normal(__builtin_fmaf(low(pair), low(other), first[n]));
-            second[n] = normal(__builtin_fmaf(high(pair), high(other), second[n]));
+            first[n] = normal(__builtin_fmaf(x, low_right[k][n], first[n]));
+            second[n] = normal(__builtin_fmaf(y, high_right[k][n], second[n]));
           }
         }
-        for (int n = 0; n < 16; ++n) {
-          auto& sum = tiles_[sums].v[m][n];
-          sum = std::bit_cast<uint32_t>(
-              normal(std::bit_cast<float>(sum) + normal(first[n] + second[n])));
-        }
+        auto* sum = tiles_[sums].v[m];
+        for (int n = 0; n < 16; ++n)
+          sum[n] = std::bit_cast<uint32_t>(
+              normal(std::bit_cast<float>(sum[n]) + normal(first[n] + second[n])));
       }
     }
     template <int from> void store(float* to, size_t stride) const {
@@ -63,7 +67,10 @@ struct tile_unit {
 
     int lines(int number) const { return number < 6 ? rows_ : 16; }
     /// 0 for what has no exponent.
-    static float normal(float x) { return x < 0x1p-126f && x > -0x1p-126f ? 0.0f * x : x; }
+    static float normal(float x) {
+      const auto bits = std::bit_cast<uint32_t>(x);
+      return std::bit_cast<float>((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
+    }
     static float low(uint32_t pair) { return normal(std::bit_cast<float>(pair << 16)); }
     static float high(uint32_t pair) { return normal(std::bit_cast<float>(pair & 0xffff0000u)); }
 
