@@ -9,26 +9,27 @@
 namespace lamella::gpu {
 namespace {
 
-/// Calls f with a type of the cache, its dim / 16 (0: any), and whether its elements fill vectors.
+/// Calls f with dim / 16 of the cache (0: any), and whether its elements fill vectors.
 template <class F> void with_rows_of(const attention_args& args, F&& f) {
-  with_shape(args.kv.type, args.kv.dim, [&]<half_type type, int vectors>() {
-    // A cache of fp32 is not for tiles.
-    if constexpr (type != half_type::f32) {
-      if (vectors != 0 || args.kv.dim % 16 == 0)
-        f.template operator()<type, vectors, true>();
-      else if constexpr (vectors == 0)
-        f.template operator()<type, 0, false>();
-    }
-  });
+  if (args.kv.dim == 64)
+    f.template operator()<4, true>();
+  else if (args.kv.dim == 128)
+    f.template operator()<8, true>();
+  else if (args.kv.dim % 16 == 0)
+    f.template operator()<0, true>();
+  else
+    f.template operator()<0, false>();
 }
 
-/// `without_tiles`: the set with the same lanes. A cache of fp32 keeps its precision there.
+/// Tiles multiply bf16, so a cache of bf16 is what they attend to. Others are for `without_tiles`,
+/// the set with the same lanes: split into high and low parts a decoded row takes longer to pack
+/// than to attend.
 template <const operators* (*without_tiles)()>
 void attend_previous_on_tiles(const attention_args& args, kernel_context context) {
-  if (args.kv.type == half_type::f32) return without_tiles()->attend_previous(args, context);
+  if (args.kv.type != half_type::bf16) return without_tiles()->attend_previous(args, context);
   const attention_shape shape{args};
-  with_rows_of(args, [&]<half_type type, int vectors, bool exact>() {
-    using work = context_on_tiles<type, vectors, exact>;
+  with_rows_of(args, [&]<int vectors, bool exact>() {
+    using work = context_on_tiles<half_type::bf16, vectors, exact>;
     attend_contexts(args, shape, context, work::floats(args, shape),
                     [&](const context_item& item, float* room) {
                       work{args, shape, room}.attend(item);
@@ -38,11 +39,11 @@ void attend_previous_on_tiles(const attention_args& args, kernel_context context
 
 template <const operators* (*without_tiles)()>
 void attend_new_on_tiles(const attention_args& args, kernel_context context) {
-  if (args.kv.type == half_type::f32) return without_tiles()->attend_new(args, context);
+  if (args.kv.type != half_type::bf16) return without_tiles()->attend_new(args, context);
   const attention_shape shape{args};
   const auto rows = rows_of_item(args, shape, context.workers.size());
-  with_rows_of(args, [&]<half_type type, int vectors, bool exact>() {
-    using work = rows_on_tiles<type, vectors, exact>;
+  with_rows_of(args, [&]<int vectors, bool exact>() {
+    using work = rows_on_tiles<half_type::bf16, vectors, exact>;
     attend_blocks(args, shape, context, rows, work::floats(shape, rows),
                   [&](const row_item& item, float* room) {
                     work{shape, rows, room}.attend(args, item);

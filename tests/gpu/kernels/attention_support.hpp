@@ -168,12 +168,15 @@ inline const shape shapes[] = {
     {2, 2, 40, half_type::bf16, half_type::q4},
     {1, 2, 48, half_type::f16, half_type::q4},
     {1, 1, 7, half_type::f16, half_type::q4},
+    {3, 3, 64, half_type::f32, half_type::bf16},
+    {1, 5, 128, half_type::bf16, half_type::bf16},
+    {2, 8, 48, half_type::f32, half_type::bf16},
 };
-constexpr size_t first_q8 = 11, first_q4 = 15; ///< of the shapes
+constexpr size_t first_q8 = 11, first_q4 = 15, first_tiled = 20; ///< of the shapes
 
-/// Whether a set attends on tiles: to a cache of fp32 it does not.
+/// Whether a set attends on tiles: only to a cache of bf16.
 inline bool on_tiles(const operators& set, const shape& s) {
-  return set.name.substr(0, 3) == "amx" && s.cache != half_type::f32;
+  return set.name.substr(0, 3) == "amx" && s.cache == half_type::bf16;
 }
 
 } // namespace lamella::gpu::test

@@ -46,8 +46,9 @@ TEST_CASE(
 TEST_CASE("L-M14 attention is the same wherever the slots are cut") {
   machine two{2};
   for (const auto* set : sets(true))
-    for (const auto& s : {shapes[0], shapes[2], shapes[5], shapes[8], shapes[first_q8],
-                          shapes[first_q8 + 2], shapes[first_q4], shapes[first_q4 + 2]}) {
+    for (const auto& s :
+         {shapes[0], shapes[2], shapes[5], shapes[8], shapes[first_q8], shapes[first_q8 + 2],
+          shapes[first_q4], shapes[first_q4 + 2], shapes[first_tiled]}) {
       CAPTURE(set->name);
       CAPTURE(s.dim);
       randomness random{22};
@@ -69,10 +70,10 @@ TEST_CASE("L-M14 attention is the same wherever the slots are cut") {
 TEST_CASE("L-M15 a prefilled row has the same bytes as a decoded one, however the prompt is cut") {
   machine one{1}, three{3};
   for (const auto* set : sets(true))
-    for (const auto& s :
-         {shapes[0], shapes[1], shapes[2], shapes[4], shapes[6], shapes[9], shapes[first_q8],
-          shapes[first_q8 + 1], shapes[first_q8 + 3], shapes[first_q4], shapes[first_q4 + 1],
-          shapes[first_q4 + 3], shapes[first_q4 + 4]}) {
+    for (const auto& s : {shapes[0], shapes[1], shapes[2], shapes[4], shapes[6], shapes[9],
+                          shapes[first_q8], shapes[first_q8 + 1], shapes[first_q8 + 3],
+                          shapes[first_q4], shapes[first_q4 + 1], shapes[first_q4 + 3],
+                          shapes[first_q4 + 4], shapes[first_tiled], shapes[first_tiled + 1]}) {
       CAPTURE(set->name);
       CAPTURE(s.dim);
       randomness random{23};
@@ -100,7 +101,8 @@ TEST_CASE(
     "L-M14 N-M17 a row's attention does not depend on its batch, its place in it or the team") {
   machine one{1}, two{2}, five{5};
   for (const auto* set : sets(true))
-    for (const auto& s : {shapes[0], shapes[3], shapes[first_q8 + 1], shapes[first_q4 + 1]}) {
+    for (const auto& s : {shapes[0], shapes[3], shapes[first_q8 + 1], shapes[first_q4 + 1],
+                          shapes[first_tiled + 1]}) {
       CAPTURE(set->name);
       randomness random{24};
       constexpr uint32_t slots = 9000;

@@ -96,7 +96,9 @@ TEST_CASE("N-M18 attention on the tiles of this machine has the bytes of their t
 TEST_CASE("attention where more queries share a head than a tile has rows") {
   machine two{2};
   for (const auto* set : sets(false))
-    for (const shape& s : {shape{1, 20, 64}, shape{1, 71, 64}, shape{2, 33, 40}}) {
+    for (const shape& s : {shape{1, 20, 64, half_type::f32, half_type::bf16},
+                           shape{1, 71, 64, half_type::f32, half_type::bf16},
+                           shape{2, 33, 40, half_type::f32, half_type::bf16}}) {
       CAPTURE(set->name);
       CAPTURE(s.group);
       randomness random{28};
