@@ -1,11 +1,11 @@
 /// The arithmetic of attention on tiles of matrices (N-M18). Included after `lanes` and
 /// `tile_unit`.
 ///
-/// Scores: a number of Q or K is the sum of two parts of 8 bits, high and low, each a bf16: exactly
-/// where it was an f16 or a bf16, else to 16 bits. A product is high x high, high x low and low x
-/// high, summed in fp32 by the tile operation. Values: weights and V are rounded to bf16; an error
-/// of either is one of the result, where an error of a score is one of its exponent. Elements i and
-/// i + 16 of 32, of K or of positions, lie side by side as a pair, which one operation adds.
+/// K and V are bf16, which is what tiles multiply. Q is the sum of two bf16, high and low, so that
+/// it counts with 16 bits: an error of a score is one of an exponent. A score is K x high and K x
+/// low, summed in fp32 by the tile operation. The weights of positions are rounded to bf16.
+/// Elements i and i + 16 of 32, of K or of positions, lie side by side as a pair, which one
+/// operation adds.
 ///
 /// A chunk of positions has one maximum of its scores, so that sums stay in tiles until its end.
 /// What a query computes does not depend on the queries that share a tile with it, nor on which of
@@ -23,27 +23,17 @@ constexpr uint32_t tile_queries = 16;
 constexpr uint32_t block_positions = 32; ///< of values, which one tile operation sums
 constexpr uint32_t chunk_blocks = chunk_positions / block_positions;
 
-/// Whether K of a type has a low part.
-constexpr bool has_low(half_type type) { return type != half_type::bf16; }
-
 /// Sizes of the tiles of a head.
 struct tiled_head {
   explicit tiled_head(const attention_shape& shape)
-      : dim{shape.dim}, blocks{(shape.dim + 31) / 32}, value_tiles{shape.padded_dim / 16} {}
+      : blocks{(shape.dim + 31) / 32}, value_tiles{shape.padded_dim / 16} {}
 
-  uint32_t dim;
   uint32_t blocks;      ///< of 32 elements, which scores sum over
   uint32_t value_tiles; ///< of 16 elements of V
 
-  size_t key_bytes() const { return size_t{blocks} * split_bytes; } ///< of 16 rows
+  size_t key_bytes() const { return size_t{blocks} * tile_bytes; }    ///< of 16 positions
+  size_t query_bytes() const { return size_t{blocks} * split_bytes; } ///< of 16 queries
 };
-
-/// x and y as pairs: high parts at `to`, low parts a tile later.
-template <bool low> void store_split(std::byte* to, vec x, vec y) {
-  lanes::store_bf16_pairs(to, x, y);
-  if constexpr (low)
-    lanes::store_bf16_pairs(to + tile_bytes, lanes::beyond_bf16(x), lanes::beyond_bf16(y));
-}
 
 /// Rows that will be packed later: each is sent for beside one that is packed now. Into L2, as
 /// tile_prefetch.
@@ -69,60 +59,70 @@ template <int known, class F> [[gnu::always_inline]] inline void each_below(uint
     for (uint32_t i = 0; i < count; ++i) f(i);
 }
 
-/// Rows of `type` from `offset` bytes on in `rows`, which has `count` of at most 16, as the rows of
-/// tiles: [blocks of 32 elements][high, low][16][16 pairs]. Rows beyond `count` are not written.
+/// K from `offset` bytes on in `rows`, which has `count` of at most 16, as the rows of tiles:
+/// [blocks of 32 elements][16][16 pairs]. Rows beyond `count` are not written.
 /// vectors: dim / 16, or 0 when only known at run time.
-template <half_type type, int vectors>
-void pack_rows(const std::byte* const* rows, size_t offset, uint32_t count, uint32_t dim,
+template <int vectors>
+void pack_keys(const std::byte* const* rows, size_t offset, uint32_t count, uint32_t dim,
                std::byte* tiles, const rows_ahead next = {}) {
-  const auto scales = scales_at(type, dim);
   const auto n = vectors != 0 ? vectors : dim / 16;
   for (uint32_t i = 0; i < count; ++i) {
     next.fetch(i);
     const auto* row = rows[i] + offset;
     auto* to = tiles + i * 64;
     each_below<(vectors + 1) / 2>((n + 1) / 2, [&](auto b) __attribute__((always_inline)) {
-      const auto x = load_cached<type>(row, 2 * b, scales);
-      const auto y = 2 * b + 1 < n ? load_cached<type>(row, 2 * b + 1, scales) : lanes::zero();
-      store_split<has_low(type)>(to + b * split_bytes, x, y);
+      const auto y = 2 * b + 1 < n ? lanes::load_bf16(row + b * 64 + 32) : lanes::zero();
+      lanes::store_bf16_pairs(to + b * tile_bytes, lanes::load_bf16(row + b * 64), y);
     });
   }
 }
 
-/// The tiles of pack_rows with rows and pairs exchanged.
-template <bool low> void transpose_rows(const std::byte* tiles, uint32_t blocks, std::byte* to) {
-  for (uint32_t i = 0; i < 2 * blocks; i += low ? 1 : 2)
-    lanes::transpose(tiles + size_t{i} * tile_bytes, to + size_t{i} * tile_bytes);
+/// Queries, vectors of padded_dim, as the rows of tiles:
+/// [blocks of 32 elements][high, low][16][16 pairs].
+inline void pack_queries(const float* q, uint32_t count, uint32_t padded_dim, std::byte* tiles) {
+  for (uint32_t i = 0; i < count; ++i, q += padded_dim)
+    for (uint32_t j = 0; j < padded_dim; j += 32) {
+      const auto x = lanes::load(q + j);
+      const auto y = j + 16 < padded_dim ? lanes::load(q + j + 16) : lanes::zero();
+      auto* to = tiles + j / 32 * split_bytes + i * 64;
+      lanes::store_bf16_pairs(to, x, y);
+      lanes::store_bf16_pairs(to + tile_bytes, lanes::beyond_bf16(x), lanes::beyond_bf16(y));
+    }
+}
+
+/// `count` tiles with rows and pairs exchanged.
+inline void transpose_tiles(const std::byte* tiles, uint32_t count, std::byte* to) {
+  for (uint32_t i = 0; i < count; ++i, tiles += tile_bytes, to += tile_bytes)
+    lanes::transpose(tiles, to);
 }
 
 /// V of at most 32 positions, `tiles` of 16 elements each from the `first` on:
 /// [tiles][16 pairs of positions][16 elements]. Positions beyond `count` are 0: what is not seen
 /// has the weight 0. known: `tiles`, or 0.
-template <half_type type, int known>
-void pack_values(const std::byte* const* rows, size_t offset, uint32_t count, uint32_t dim,
-                 uint32_t first, uint32_t tiles, std::byte* to, const rows_ahead next = {}) {
-  const auto scales = scales_at(type, dim);
+template <int known>
+void pack_values(const std::byte* const* rows, size_t offset, uint32_t count, uint32_t first,
+                 uint32_t tiles, std::byte* to, const rows_ahead next = {}) {
   const auto both = count > 16 ? count - 16 : 0, some = count < 16 ? count : 16;
+  offset += size_t{first} * 32;
   for (uint32_t i = 0; i < both; ++i, to += 64) {
     next.fetch(i);
     next.fetch(i + 16);
     const auto *x = rows[i] + offset, *y = rows[i + 16] + offset;
     each_below<known>(
         tiles, [&](auto j) __attribute__((always_inline)) {
-          lanes::store_rounded_pairs(to + j * tile_bytes, load_cached<type>(x, first + j, scales),
-                                     load_cached<type>(y, first + j, scales));
+          lanes::store_bf16_pairs(to + j * tile_bytes, lanes::load_bf16(x + j * 32),
+                                  lanes::load_bf16(y + j * 32));
         });
   }
   for (uint32_t i = both; i < 16; ++i, to += 64)
     for (uint32_t j = 0; j < tiles; ++j)
-      lanes::store_rounded_pairs(to + j * tile_bytes,
-                                 i < some ? load_cached<type>(rows[i] + offset, first + j, scales)
-                                          : lanes::zero(),
-                                 lanes::zero());
+      lanes::store_bf16_pairs(
+          to + j * tile_bytes,
+          i < some ? lanes::load_bf16(rows[i] + offset + j * 32) : lanes::zero(), lanes::zero());
 }
 
 /// Where the tiles of one side of products are: at first + i * apart + d * next, lines `stride`
-/// bytes apart. Of scores these are the high parts, and the low parts follow.
+/// bytes apart. Of queries these are the high parts, and the low parts follow.
 struct tile_side {
   const std::byte* first;
   size_t apart, next, stride = 64;
@@ -130,24 +130,25 @@ struct tile_side {
   const std::byte* at(size_t i, size_t d) const { return first + i * apart + d * next; }
 };
 
-/// Scores add products of keys and queries to the sums in registers, at most four: of `lefts` x
-/// `rights` tiles. `low`: K has low parts; Q always has.
-template <bool keys_left, bool low> struct score_step {
+/// Scores add products of K and Q to the sums in registers, at most four: of `lefts` x `rights`
+/// tiles. `keys_left`: K is on the left.
+template <bool keys_left> struct score_step {
   template <int lefts, int rights>
   [[gnu::always_inline]] static void add(const tile_unit::halves& unit, const tile_side& left,
                                          const tile_side& right, size_t d) {
     unroll<rights>(LAMELLA_UNROLLED(i) {
       unit.template load<6>(right.at(i, d), 64);
-      if constexpr (keys_left || low) unit.template load<7>(right.at(i, d) + tile_bytes, 64);
+      if constexpr (keys_left) unit.template load<7>(right.at(i, d) + tile_bytes, 64);
       unroll<lefts>(LAMELLA_UNROLLED(g) {
         constexpr int sums = g * rights + i;
         unit.template load<4>(left.at(g, d), 64);
-        if constexpr (!keys_left || low) unit.template load<5>(left.at(g, d) + tile_bytes, 64);
-        // By K: high x high, high x low, low x high.
+        if constexpr (!keys_left) unit.template load<5>(left.at(g, d) + tile_bytes, 64);
+        // K x high, then K x low.
         unit.template multiply<sums, 4, 6>();
-        if constexpr (keys_left) unit.template multiply<sums, 4, 7>();
-        if constexpr (!keys_left || low) unit.template multiply<sums, 5, 6>();
-        if constexpr (!keys_left && low) unit.template multiply<sums, 4, 7>();
+        if constexpr (keys_left)
+          unit.template multiply<sums, 4, 7>();
+        else
+          unit.template multiply<sums, 5, 6>();
       });
     });
   }

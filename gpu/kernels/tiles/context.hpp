@@ -10,18 +10,18 @@ namespace lamella::gpu {
 namespace {
 
 /// A span of one row: some chunks of its context, all heads.
-template <half_type type, int vectors, bool exact> class context_on_tiles {
+template <int vectors, bool exact> class context_on_tiles {
 public:
   context_on_tiles(const attention_args& args, const attention_shape& shape, float* room)
       : args_{args}, shape_{shape}, head_{shape}, groups_{(shape.group + tile_queries - 1)
                                                           / tile_queries},
-        taker_{room}, queries_{taker_.bytes(shape.heads * groups_ * head_.key_bytes())},
+        taker_{room}, queries_{taker_.bytes(shape.heads * groups_ * head_.query_bytes())},
         scores_{taker_.floats(shape.heads * groups_ * tile_queries * score_lines::stride)},
         products_{taker_.floats(tiles_at_once * groups_ * 256)},
         keys_{taker_.bytes(tiles_at_once * head_.key_bytes())}, values_{taker_.bytes(2 * 4
                                                                                      * tile_bytes)},
         sums_{taker_.floats(tile_queries * (shape.padded_dim < 64 ? 64 : shape.padded_dim))},
-        copies_{taker_.floats(rows_of::floats(shape))} {}
+        copies_{taker_.bytes(rows_of::bytes(shape))} {}
 
   static size_t floats(const attention_args& args, const attention_shape& shape) {
     return context_on_tiles{args, shape, nullptr}.taker_.taken_floats();
@@ -44,11 +44,11 @@ public:
   }
 
 private:
-  using rows_of = whole_rows<type, vectors, exact>;
+  using rows_of = whole_rows<exact>;
   static constexpr uint32_t tiles_at_once = 4, at_once = tiles_at_once * 16; ///< positions
 
   std::byte* query_tiles(uint32_t head, uint32_t group) {
-    return queries_ + (size_t{head} * groups_ + group) * head_.key_bytes();
+    return queries_ + (size_t{head} * groups_ + group) * head_.query_bytes();
   }
   uint32_t queries_of(uint32_t group) const {
     const auto left = shape_.group - group * tile_queries;
@@ -60,11 +60,10 @@ private:
     for (uint32_t h = 0; h < shape_.heads; ++h)
       for (uint32_t g = 0; g < groups_; ++g) {
         const auto count = queries_of(g);
-        // Sums and keys are not in use yet.
+        // Sums and keys are not in use yet, and keys have room for four tiles of each block.
         load_queries(args_, shape_, h, row, g * tile_queries, count, sums_);
-        for (size_t i = 0; i < head_.key_bytes(); ++i) keys_[i] = std::byte{};
-        pack_queries(shape_, sums_, count, keys_);
-        transpose_rows<true>(keys_, head_.blocks, query_tiles(h, g));
+        pack_queries(sums_, count, shape_.padded_dim, keys_);
+        transpose_tiles(keys_, 2 * head_.blocks, query_tiles(h, g));
       }
   }
 
@@ -80,12 +79,12 @@ private:
         // Tile by tile: one is packed while the one before is multiplied.
         for (uint32_t t = 0; t < tiles; ++t) {
           auto* keys = keys_ + t * head_.key_bytes();
-          pack_rows<rows_of::kind, vectors>(k.rows + t * 16, k.offset, at_most(some - t * 16, 16),
-                                            k.dim, keys, next.from(t * 16));
+          pack_keys<vectors>(k.rows + t * 16, k.offset, at_most(some - t * 16, 16),
+                             shape_.padded_dim, keys, next.from(t * 16));
           for (uint32_t g = 0; g < groups_; ++g)
-            multiply_tiles<score_step<true, rows_of::low>, 1, 1>(
-                unit, head_.blocks, {keys, 0, split_bytes}, {query_tiles(h, g), 0, split_bytes},
-                products_ + (t * groups_ + g) * 256, 0, 0, 16);
+            multiply_tiles<score_step<true>, 1, 1>(unit, head_.blocks, {keys, 0, tile_bytes},
+                                                   {query_tiles(h, g), 0, split_bytes},
+                                                   products_ + (t * groups_ + g) * 256, 0, 0, 16);
         }
         for (uint32_t t = 0; t < tiles; ++t)
           for (uint32_t g = 0; g < groups_; ++g)
@@ -134,8 +133,8 @@ private:
                             ? ahead(v.rows + at + at_once, count - at - at_once, v.offset)
                             : later.from(at + at_once - (count + 31) / 32 * 32);
       auto* packed = values_ + b % 2 * 4 * tile_bytes; // while the last one is multiplied
-      pack_values<rows_of::kind, tiles>(v.rows + at, v.offset, at_most(count - at, block_positions),
-                                        v.dim, first, tiles, packed, next);
+      pack_values<tiles>(v.rows + at, v.offset, at_most(count - at, block_positions), first, tiles,
+                         packed, next);
       value_step::add<1, tiles>(unit, {weights.at(0, b), 0, 0, weights.stride},
                                 {packed, tile_bytes, 0}, 0);
     }
@@ -161,7 +160,7 @@ private:
   std::byte* keys_;    ///< [4] tiles of positions
   std::byte* values_;  ///< [2 blocks, 4] tiles of elements
   float* sums_;        ///< [16, 64], or queries before the first product
-  float* copies_;
+  std::byte* copies_;
   const std::byte* pointers_[chunk_positions];
 };
 

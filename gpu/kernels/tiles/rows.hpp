@@ -9,18 +9,18 @@ namespace lamella::gpu {
 namespace {
 
 /// A block of rows of a span, one head.
-template <half_type type, int vectors, bool exact> class rows_on_tiles {
+template <int vectors, bool exact> class rows_on_tiles {
 public:
   rows_on_tiles(const attention_shape& shape, uint32_t rows, float* room)
       : shape_{shape}, head_{shape}, taker_{room}, queries_{taker_.bytes(groups_of(rows)
-                                                                         * head_.key_bytes())},
+                                                                         * head_.query_bytes())},
         merged_{taker_.floats(size_t{rows} * shape.group * shape.state_stride)},
         keys_{taker_.bytes(chunk_positions / 16 * head_.key_bytes())},
         values_{taker_.bytes(size_t{chunk_blocks} * head_.value_tiles * tile_bytes)},
         scores_{taker_.floats(queries_at_once * score_lines::stride)}, sums_{taker_.floats(
                                                                            queries_at_once
                                                                            * shape.state_stride)},
-        one_{taker_.bytes(head_.key_bytes())}, copies_{taker_.floats(rows_of::floats(shape))} {}
+        one_{taker_.bytes(head_.key_bytes())}, copies_{taker_.bytes(rows_of::bytes(shape))} {}
 
   static constexpr uint32_t queries_at_once = 2 * tile_queries;
 
@@ -35,7 +35,7 @@ public:
       const auto count = queries - first < tile_queries ? queries - first : tile_queries;
       load_queries(args, shape_, item.head, item.span->first_row + item.first_row, first, count,
                    sums_);
-      pack_queries(shape_, sums_, count, query_tiles(first));
+      pack_queries(sums_, count, shape_.padded_dim, query_tiles(first));
     }
     for (uint32_t i = 0; i < queries; ++i)
       clear_state(merged_ + i * shape_.state_stride, shape_.padded_dim);
@@ -60,13 +60,13 @@ public:
   }
 
 private:
-  using rows_of = whole_rows<type, vectors, exact>;
+  using rows_of = whole_rows<exact>;
 
   size_t groups_of(uint32_t rows) const {
     return (size_t{rows} * shape_.group + tile_queries - 1) / tile_queries;
   }
   std::byte* query_tiles(uint32_t first) {
-    return queries_ + first / tile_queries * head_.key_bytes();
+    return queries_ + first / tile_queries * head_.query_bytes();
   }
   std::byte* value_tiles(uint32_t block) {
     return values_ + size_t{block} * head_.value_tiles * tile_bytes;
@@ -77,15 +77,15 @@ private:
             uint32_t count) {
     const rows_of k{shape_, rows, args.kv.k_offset(head), count, copies_, pointers_};
     for (uint32_t at = 0; at < count; at += 16) {
-      pack_rows<rows_of::kind, vectors>(k.rows + at, k.offset, count - at < 16 ? count - at : 16,
-                                        k.dim, one_);
-      transpose_rows<rows_of::low>(one_, head_.blocks, keys_ + at / 16 * head_.key_bytes());
+      pack_keys<vectors>(k.rows + at, k.offset, count - at < 16 ? count - at : 16,
+                         shape_.padded_dim, one_);
+      transpose_tiles(one_, head_.blocks, keys_ + at / 16 * head_.key_bytes());
     }
     const rows_of v{shape_, rows, args.kv.v_offset(head), count, copies_, pointers_};
     for (uint32_t at = 0; at < count; at += block_positions)
-      pack_values<rows_of::kind, vectors>(
-          v.rows + at, v.offset, count - at < block_positions ? count - at : block_positions, v.dim,
-          0, head_.value_tiles, value_tiles(at / block_positions));
+      pack_values<vectors>(v.rows + at, v.offset,
+                           count - at < block_positions ? count - at : block_positions, 0,
+                           head_.value_tiles, value_tiles(at / block_positions));
   }
 
   /// `groups` times 16 queries over one chunk: their states are merged into those of earlier
@@ -126,12 +126,11 @@ private:
 
   /// Two tiles of the right side at once, which stay in registers for all `groups`.
   template <int groups> void score(const tile_unit::halves& unit, uint32_t first, uint32_t tiles) {
-    using step = score_step<false, rows_of::low>;
-    const tile_side queries{query_tiles(first), head_.key_bytes(), split_bytes};
+    const tile_side queries{query_tiles(first), head_.query_bytes(), split_bytes};
     in_pairs(tiles, [&](auto n, uint32_t t) {
-      multiply_tiles<step, groups, decltype(n)::value>(
+      multiply_tiles<score_step<false>, groups, decltype(n)::value>(
           unit, head_.blocks, queries,
-          {keys_ + t * head_.key_bytes(), head_.key_bytes(), split_bytes}, scores_.first + t * 16,
+          {keys_ + t * head_.key_bytes(), head_.key_bytes(), tile_bytes}, scores_.first + t * 16,
           tile_queries * score_lines::stride, 16, score_lines::stride);
     });
   }
@@ -161,7 +160,7 @@ private:
   score_lines scores_; ///< of queries_at_once
   float* sums_;        ///< states of queries_at_once in a chunk
   std::byte* one_;
-  float* copies_;
+  std::byte* copies_;
   const std::byte* pointers_[chunk_positions];
 };
 

@@ -27,42 +27,30 @@ private:
   size_t taken_ = 0;
 };
 
-/// Rows of K or V whose elements fill vectors: those of the cache, or widened copies of them.
-template <half_type type, int vectors, bool exact> struct whole_rows {
-  static constexpr half_type kind = exact ? type : half_type::f32;
-  static constexpr bool low = has_low(kind);
-  static constexpr uint32_t most = chunk_positions;
-
+/// Rows of K or V whose elements fill vectors: those of the cache where it is `exact`, else copies
+/// with zeros behind them.
+template <bool exact> struct whole_rows {
   const std::byte* const* rows;
   size_t offset;
-  uint32_t dim;
 
-  /// `room`: of floats(shape).
+  /// `room`: of bytes(shape). `copies`: where the copies are.
   whole_rows(const attention_shape& shape, const std::byte* const* from, size_t at, uint32_t count,
-             float* room, const std::byte** copies)
-      : rows{from}, offset{at}, dim{shape.dim} {
+             std::byte* room, const std::byte** copies)
+      : rows{from}, offset{at} {
     if constexpr (!exact) {
-      for (uint32_t i = 0; i < count; ++i, room += shape.padded_dim) {
-        widen(from[i] + at, shape.dim, type, room);
-        for (auto j = shape.dim; j < shape.padded_dim; ++j) room[j] = 0;
-        copies[i] = reinterpret_cast<const std::byte*>(room);
+      const size_t filled = size_t{shape.dim} * 2, whole = size_t{shape.padded_dim} * 2;
+      for (uint32_t i = 0; i < count; ++i, room += whole) {
+        __builtin_memcpy(room, from[i] + at, filled);
+        __builtin_memset(room + filled, 0, whole - filled);
+        copies[i] = room;
       }
-      rows = copies, offset = 0, dim = shape.padded_dim;
+      rows = copies, offset = 0;
     }
   }
-  static size_t floats(const attention_shape& shape) {
-    return exact ? 0 : size_t{most} * shape.padded_dim;
+  static size_t bytes(const attention_shape& shape) {
+    return exact ? 0 : size_t{chunk_positions} * shape.padded_dim * 2;
   }
 };
-
-/// Queries of fp32 as the rows of tiles.
-inline void pack_queries(const attention_shape& shape, const float* q, uint32_t count,
-                         std::byte* tiles) {
-  const std::byte* rows[tile_queries];
-  for (uint32_t i = 0; i < count; ++i)
-    rows[i] = reinterpret_cast<const std::byte*>(q + size_t{i} * shape.padded_dim);
-  pack_rows<half_type::f32, 0>(rows, 0, count, shape.padded_dim, tiles);
-}
 
 } // namespace
 } // namespace lamella::gpu

@@ -29,7 +29,7 @@ void attend_previous_on_tiles(const attention_args& args, kernel_context context
   if (args.kv.type != half_type::bf16) return without_tiles()->attend_previous(args, context);
   const attention_shape shape{args};
   with_rows_of(args, [&]<int vectors, bool exact>() {
-    using work = context_on_tiles<half_type::bf16, vectors, exact>;
+    using work = context_on_tiles<vectors, exact>;
     attend_contexts(args, shape, context, work::floats(args, shape),
                     [&](const context_item& item, float* room) {
                       work{args, shape, room}.attend(item);
@@ -43,7 +43,7 @@ void attend_new_on_tiles(const attention_args& args, kernel_context context) {
   const attention_shape shape{args};
   const auto rows = rows_of_item(args, shape, context.workers.size());
   with_rows_of(args, [&]<int vectors, bool exact>() {
-    using work = rows_on_tiles<half_type::bf16, vectors, exact>;
+    using work = rows_on_tiles<vectors, exact>;
     attend_blocks(args, shape, context, rows, work::floats(shape, rows),
                   [&](const row_item& item, float* room) {
                     work{shape, rows, room}.attend(args, item);

@@ -33,7 +33,7 @@ TEST_CASE(
         CAPTURE(pieces[i].first);
         CAPTURE(pieces[i].rows);
         // fp32 throughout, exp to 4e-7; an f16 wire rounds the output to 11 bits, bf16 to 8. Tiles
-        // round weights and V to 8 bits.
+        // round the weights of positions to 8 bits.
         auto tolerance = s.wire == half_type::f32 ? 3e-6 : s.wire == half_type::f16 ? 5e-4 : 4e-3;
         if (on_tiles(*set, s)) tolerance = std::max(tolerance, 5e-3);
         REQUIRE(relative_rms(as_floats(actual.outputs[i], s.wire),
