@@ -1,12 +1,17 @@
-/// Finds out, before anything is held to a grammar, whether texts of it may be at too many places.
+/// Finds out, before anything is held to a grammar, whether texts of it may be at too many places,
+/// and where terminals of it are never left.
 #pragma once
 
 #include "model/grammar/runnable_grammar.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace lamella::model {
+
+class grammar_states;
 
 /// Work of refuse_ambiguous(): places that are stepped from, 2 to 5 ms of them. The search
 /// ends at two fifths of it where it has found no more places at one node in the last two thirds of
@@ -36,5 +41,19 @@ constexpr uint64_t ambiguity_states_work_max = 15'000'000;
 /// Returns the work of its states: at most ambiguity_states_work_max, and that of one more.
 uint64_t refuse_ambiguous(std::shared_ptr<const runnable_grammar> g,
                           size_t work_max = ambiguity_work_max);
+
+/// Work of the states of find_endless(), some 20 ms.
+constexpr uint64_t endless_work_max = 1'500'000;
+
+/// States that texts go on from and never end: where terminals (grammar::terminal_end) must come
+/// behind another one which goes on with all that they begin with. A comment up to the end of its
+/// line is one where no line may end.
+struct endless_states {
+  std::shared_ptr<const grammar_states> in;
+  std::vector<uint32_t> all; ///< of `in`
+};
+/// Looks for them among the states that come first, with the work that it takes; there may be
+/// others. Throws grammar_error where the start is one.
+endless_states find_endless(const std::shared_ptr<const runnable_grammar>& g, uint32_t reach);
 
 } // namespace lamella::model

@@ -57,6 +57,9 @@ private:
     case kind::choice:
       for (const auto branch : x.branches) grammar_.branch(copy, {copy_of(branch)});
       return;
+    case kind::terminal_end:
+      grammar_.branch(copy, {copy_of(x.next)});
+      return;
     case kind::call:
       grammar_.branch(copy, {grammar_.call(copy_of_rule(x.rule), x.next)});
       return;

@@ -146,6 +146,20 @@ grammar::node_id grammar::repeat(rule_id rule, uint32_t min, uint32_t max, node_
   return add(std::move(x));
 }
 
+grammar::node_id grammar::terminal_end(uint32_t rank, node_id next) {
+  node x;
+  x.what = kind::terminal_end;
+  x.rank = rank;
+  x.next = next;
+  return add(std::move(x));
+}
+
+void grammar::are_terminals(size_t nodes) {
+  has_terminals_ = true;
+  for (; nodes < nodes_.size(); ++nodes)
+    nodes_[nodes].in_terminal = nodes_[nodes].what == kind::bytes;
+}
+
 void grammar::tells_apart(size_t nodes, character_classes classes,
                           std::span<const node_id> behind) {
   const auto takes_plain = [&](node_id x) {
@@ -177,7 +191,8 @@ public:
         const auto& x = g.nodes()[i];
         if (x.what == kind::end) continue;
         if (x.what == kind::call || x.what == kind::repeat) tell(g.first_of(x.rule), i);
-        if (x.what == kind::call || x.what == kind::repeat) tell(x.next, i);
+        if (x.what == kind::call || x.what == kind::repeat || x.what == kind::terminal_end)
+          tell(x.next, i);
         for (const auto& w : g.ways(x)) tell(w.next, i);
         for (const auto b : x.branches) tell(b, i);
       }
@@ -217,6 +232,8 @@ std::vector<bool> productive_nodes(const grammar& g, const byte_set& available) 
       return good[x.next] && good[g.first_of(x.rule)];
     case kind::repeat:
       return good[x.next] && (x.min == 0 || good[g.first_of(x.rule)]);
+    case kind::terminal_end:
+      return bool{good[x.next]};
     }
     return false;
   };

@@ -61,7 +61,7 @@ public:
   static constexpr size_t nodes_max = 200'000;
   static constexpr size_t ways_max = 2 * nodes_max; ///< of all nodes
 
-  enum class kind : uint8_t { bytes, choice, call, repeat, end };
+  enum class kind : uint8_t { bytes, choice, call, repeat, terminal_end, end };
 
   /// One of these bytes, and where they lead.
   struct way {
@@ -73,9 +73,11 @@ public:
     kind what = kind::end;
     byte_set set; ///< bytes: one of these, which ways() tells apart
     uint32_t first_way = 0, ways = 0;
-    node_id next = 0;              ///< call, repeat
+    bool in_terminal = false;      ///< bytes: are_terminals()
+    node_id next = 0;              ///< call, repeat, terminal_end
     rule_id rule = 0;              ///< call, repeat
     uint32_t min = 0, max = 0;     ///< repeat: so often
+    uint32_t rank = 0;             ///< terminal_end
     std::vector<node_id> branches; ///< choice
   };
 
@@ -105,6 +107,15 @@ public:
   node_id call(rule_id rule, node_id next);
   /// The rule `min` to `max` times (or unbounded). What it allows must not be empty.
   node_id repeat(rule_id rule, uint32_t min, uint32_t max, node_id next);
+
+  /// What a lexer reads as one terminal ends here; the nodes of its bytes are_terminals(). Of the
+  /// terminals that may be at some place of a text none ends there while any of them can go on, and
+  /// of those that end with the same character the one of the lowest rank is meant. A terminal has
+  /// whole characters, and at least one.
+  node_id terminal_end(uint32_t rank, node_id next);
+  /// The nodes of bytes that were made since there were `nodes` are within terminals.
+  void are_terminals(size_t nodes);
+  bool has_terminals() const { return has_terminals_; }
 
   /// The nodes that were made since there were `nodes` tell no more characters apart than these,
   /// and are left by plain_bytes() to each other alone. Where one of `behind`, by which they are
@@ -138,6 +149,7 @@ private:
     character_classes classes;
   };
   std::vector<part> parts_; ///< ascending
+  bool has_terminals_ = false;
 };
 
 /// By node: is there a text of these bytes from here to the end of its rule? Linear in the nodes

@@ -24,21 +24,24 @@ grammar_states::grammar_states(std::shared_ptr<const runnable_grammar> g, uint32
   begin_state();
   take_state(); // of no places: dead
   begin_state();
-  reach_all(grammar_->rules.first_of(0), bottom);
+  reach_all(grammar_->rules.first_of(0), bottom, terminals::begin);
   start_ = take_state();
 }
 
 void grammar_states::begin_state() {
   visited_.clear();
   found_.clear();
+  ended_.clear();
   visits_ = 0;
   accepts_ = false;
+  behind_ = dead;
 }
 
 // --- from a node to the bytes behind it
 // -----------------------------------------------------------
 
-void grammar_states::reach_all(grammar::node_id first, frame_id top) {
+void grammar_states::reach_all(grammar::node_id first, frame_id top, terminals may) {
+  terminals_ = may;
   to_visit_.emplace_back(first, top);
   reach_all();
 }
@@ -75,6 +78,9 @@ void grammar_states::visit(grammar::node_id at, frame_id open) {
     return;
   case kind::repeat:
     enter_repeat(at, node.min, node.max, open);
+    return;
+  case kind::terminal_end:
+    if (terminals_ == terminals::end) ended_.push_back({at, open});
     return;
   case kind::end:
     leave_rule(open);
@@ -226,13 +232,15 @@ grammar_states::state_id grammar_states::take_state() {
     if (end - begin > 1) drop_covered(begin, end);
   }
   std::erase_if(found_, [](const place& x) { return x.top == unknown; });
-  const bool narrowed = visits_ > visits_max || found_.size() > places_max;
+  const auto& behind = states_.empty() ? state{} : states_[behind_];
+  accepts_ |= behind.accepts;
+  const bool narrowed = visits_ > visits_max || found_.size() > places_max || behind.narrowed;
   if (found_.size() > places_max) found_.resize(places_max);
-  uint64_t hash = accepts_ ? 1 : 0;
+  uint64_t hash = uint64_t{behind_} << 1 | (accepts_ ? 1 : 0);
   for (const auto& p : found_) hash = mix(hash, uint64_t{p.at} << 32 | p.top);
   const auto known = state_of_.find(hash, [&](state_id x) {
     const auto there = places(x);
-    return states_[x].accepts == accepts_
+    return states_[x].accepts == accepts_ && states_[x].behind == behind_
            && std::equal(there.begin(), there.end(), found_.begin(), found_.end());
   });
   if (known != hash_index::none) {
@@ -241,67 +249,19 @@ grammar_states::state_id grammar_states::take_state() {
   }
   const auto id = static_cast<state_id>(states_.size());
   states_.push_back({static_cast<uint32_t>(places_.size()), static_cast<uint32_t>(found_.size()),
-                     accepts_, narrowed});
+                     accepts_, narrowed, false, behind_});
   places_.insert(places_.end(), found_.begin(), found_.end());
   state_of_.add(hash, id);
   return id;
 }
 
-grammar_states::state_id grammar_states::step(state_id from, uint8_t byte) {
-  if (const auto* known = states_[from].leads_to)
-    if (const auto to = known[grammar_->classes.of[byte]]; (to & counts) == 0) return to;
-  return make_step(from, byte);
-}
-
-/// States with counts far from their limits do not come again, and are not worth a row. In a row
-/// all bytes that the same places take are known at once.
-grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) {
-  begin_state();
-  const auto& nodes = grammar_->rules.nodes();
-  auto alike = byte_set{}.set();
-  for (size_t i = 0; i < states_[from].places; ++i) {
-    const auto p = places(from)[i];
-    const auto& node = nodes[p.at];
-    if (!node.set[byte]) {
-      alike &= ~node.set;
-      continue;
-    }
-    const auto& way = grammar_->rules.way_of(node, byte);
-    alike &= way.set;
-    reach_all(way.next, p.top);
-  }
-  const auto to = take_state();
-  if (known_steps_ == steps::made_again) return to;
-  if (states_[from].leads_to == nullptr && near(from) == from) states_[from].leads_to = make_row();
-  if (auto* known = states_[from].leads_to) {
-    const auto beside = near(to);
-    const auto leads = beside == to ? to : beside | counts;
-    const auto& first = grammar_->classes.first;
-    for (size_t c = 0; c < first.size(); ++c)
-      if (alike[first[c]]) known[c] = leads;
-  }
-  return to;
-}
-
-/// Null where there are enough of them.
-grammar_states::state_id* grammar_states::make_row() {
-  const auto width = grammar_->classes.first.size();
-  if (rows_left_ == 0) {
-    if ((rows_.size() + 1) * rows_together * width * sizeof(state_id) > rows_bytes_max)
-      return nullptr;
-    rows_.push_back(std::make_unique_for_overwrite<state_id[]>(rows_together * width));
-    rows_left_ = rows_together;
-  }
-  auto* made = rows_.back().get() + (rows_together - rows_left_--) * width;
-  std::fill_n(made, width, state_id{unknown});
-  return made;
-}
-
 grammar_states::state_id grammar_states::near(state_id x) {
   if (states_[x].near != unknown) return states_[x].near;
+  const auto behind = x == dead ? dead : near(states_[x].behind);
   begin_state();
   accepts_ = states_[x].accepts;
-  bool is_near = true;
+  behind_ = behind;
+  bool is_near = behind == states_[x].behind;
   for (size_t i = 0; i < states_[x].places; ++i) {
     const auto p = places(x)[i];
     const auto top = near_frame(p.top);
@@ -313,9 +273,11 @@ grammar_states::state_id grammar_states::near(state_id x) {
   return to;
 }
 
-/// Its places are in parts that tell the same apart, or take no plain character.
+/// Its places are in parts that tell the same apart, or take no plain character. Nothing is noted
+/// of terminals.
 const character_classes* grammar_states::classes_of(state_id x) const {
   const auto& rules = grammar_->rules;
+  if (states_[x].behind != dead) return nullptr;
   const character_classes* found = nullptr;
   for (const auto& p : places(x)) {
     if ((rules.nodes()[p.at].set & plain_bytes()).none()) continue;
@@ -327,10 +289,16 @@ const character_classes* grammar_states::classes_of(state_id x) const {
 }
 
 grammar_states::state_id grammar_states::import(const grammar_states& from, state_id x) {
+  const auto behind = x == dead ? dead : import(from, from.states_[x].behind);
   begin_state();
   accepts_ = from.states_[x].accepts;
+  behind_ = behind;
   for (const auto& p : from.places(x)) found_.push_back({p.at, import_frame(from, p.top)});
   return take_state();
+}
+
+void grammar_states::bar(const grammar_states& from, std::span<const state_id> all) {
+  for (const auto x : all) states_[import(from, x)].barred = true;
 }
 
 size_t grammar_states::memory_bytes() const {

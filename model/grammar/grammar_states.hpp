@@ -18,6 +18,10 @@ namespace lamella::model {
 /// often each of them may or must still be repeated. A place is left out where another one differs
 /// in counts only and allows all that it allows, so that ambiguous counts do not multiply.
 ///
+/// Where terminals of a lexer end (grammar::terminal_end), a state has another one behind it: that
+/// of the texts in which they ended. It is gone on from with characters that no terminal goes on
+/// with.
+///
 /// What a state leads to does not depend on what was asked before. States are only ever added: who
 /// has one of more than enough memory_bytes() goes on with an empty one and import()s what it
 /// needs. One thread at a time.
@@ -49,7 +53,9 @@ public:
   state_id step(state_id from, uint8_t byte);
   /// May the text end here?
   bool accepts(state_id x) const { return states_[x].accepts; }
-  size_t places_of(state_id x) const { return states_[x].places; }
+  size_t places_of(state_id x) const {
+    return states_[x].places + states_[states_[x].behind].places;
+  }
   /// Places at one node of the grammar, where they are most: they differ in what is open there.
   size_t most_alike(state_id x) const;
   /// A hash of the nodes that its places are at, whatever is open there.
@@ -81,6 +87,9 @@ public:
 
   /// The same state as `x` of `from`, which is of the same grammar.
   state_id import(const grammar_states& from, state_id x);
+
+  /// No text leads to these states of `from` any more.
+  void bar(const grammar_states& from, std::span<const state_id> all);
 
   /// States that come later: for each open repeat that must go on, one in which it need not any
   /// more. A text that leads there may be at more places. Repeats in `passed` are left out, and
@@ -122,8 +131,9 @@ private:
     friend bool operator==(const place&, const place&) = default;
   };
   struct state {
-    uint32_t first_place, places;
-    bool accepts, narrowed;
+    uint32_t first_place = 0, places = 0;
+    bool accepts = false, narrowed = false, barred = false;
+    state_id behind = dead; ///< of the texts in which the terminals here ended
     state_id near = unknown;
     state_id* leads_to = nullptr; ///< its row
   };
@@ -131,8 +141,17 @@ private:
   std::span<const place> places(state_id x) const {
     return {places_.data() + states_[x].first_place, states_[x].places};
   }
+  /// What terminals may do where a node is reached: begin, or also end.
+  enum class terminals : uint8_t { begin, end };
+
+  /// Its places, and those of the state behind it.
+  template <class Tell> void each_place(state_id x, Tell&& tell) const {
+    for (const auto& p : places(x)) tell(p);
+    if (states_[x].behind != dead)
+      for (const auto& p : places(states_[x].behind)) tell(p);
+  }
   void begin_state();
-  void reach_all(grammar::node_id first, frame_id top);
+  void reach_all(grammar::node_id first, frame_id top, terminals may);
   void reach_all();
   void visit(grammar::node_id at, frame_id open);
   void leave_rule(frame_id top);
@@ -145,6 +164,13 @@ private:
   void drop_covered(size_t begin, size_t end);
   state_id take_state();
   state_id make_step(state_id from, uint8_t byte);
+  byte_set step_places(state_id from, uint8_t byte);
+  state_id take_state_behind(state_id behind, uint8_t byte);
+  state_id take_ended_state();
+  enum class going : uint8_t { no, within_character, on };
+  going terminals_go() const;
+  void keep_step(state_id from, state_id to, const byte_set& alike);
+  byte_set known_alike(state_id x, uint8_t byte) const;
   state_id* make_row();
 
   std::shared_ptr<const runnable_grammar> grammar_;
@@ -163,7 +189,9 @@ private:
   // The state that is being put together.
   std::vector<std::pair<grammar::node_id, frame_id>> to_visit_;
   visit_set visited_;
-  std::vector<place> found_;
+  std::vector<place> found_, ended_; ///< the second: at ends of terminals
+  state_id behind_ = dead;
+  terminals terminals_ = terminals::begin;
   size_t visits_ = 0;
   std::vector<uint8_t> telling_; ///< what telling_bytes() returned last
   std::vector<uint64_t> hashes_; ///< for it, and for innermost_of()

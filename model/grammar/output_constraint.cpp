@@ -24,10 +24,16 @@ output_constraint::output_constraint(grammar g, std::shared_ptr<const token_trie
     : vocabulary_{std::move(vocabulary)}, ends_{std::move(ends)}, vocabulary_size_{vocabulary_size},
       work_max_{work_max}, grammar_{std::make_shared<runnable_grammar>(
                                std::move(g), vocabulary_->single_bytes())},
-      walks_{std::make_shared<grammar_states>(grammar_, vocabulary_->depth())},
-      states_{std::make_shared<grammar_states>(grammar_, vocabulary_->depth())} {
+      endless_{std::make_unique<endless_states>(find_endless(grammar_, vocabulary_->depth()))},
+      walks_{new_states()}, states_{new_states()} {
   refuse_ambiguous(grammar_);
   count_bytes();
+}
+
+std::shared_ptr<grammar_states> output_constraint::new_states() const {
+  auto made = std::make_shared<grammar_states>(grammar_, vocabulary_->depth());
+  made->bar(*endless_->in, endless_->all);
+  return made;
 }
 
 output_constraint::position output_constraint::start() const {
@@ -120,8 +126,7 @@ std::shared_ptr<const token_mask> output_constraint::known_mask(state_id near) c
 /// Answers keep the states they are in, and import them when they go on.
 void output_constraint::renew_states() {
   if (states_->memory_bytes() <= states_kept_bytes) return;
-  const auto old =
-      std::exchange(states_, std::make_shared<grammar_states>(grammar_, vocabulary_->depth()));
+  const auto old = std::exchange(states_, new_states());
   std::unordered_map<state_id, std::shared_ptr<const token_mask>> masks;
   for (auto& x : oldest_) {
     auto mask = std::move(masks_.at(x));
@@ -156,7 +161,7 @@ void output_constraint::count_bytes() {
 output_constraint::state_id output_constraint::begin_walk(const position& x) {
   if (walks_->memory_bytes() > walks_kept_bytes) {
     walks_know_.reset();
-    walks_ = std::make_shared<grammar_states>(grammar_, vocabulary_->depth());
+    walks_ = new_states();
   }
   if (!walks_know_) walks_know_ = std::make_unique<walk_knowledge>(*walks_);
   const std::lock_guard guard{lock_};

@@ -19,6 +19,7 @@
 namespace lamella::model {
 
 class grammar_states;
+struct endless_states;
 struct runnable_grammar;
 struct walk_knowledge;
 
@@ -82,6 +83,7 @@ public:
 private:
   using state_id = uint32_t; ///< of grammar_states
 
+  std::shared_ptr<grammar_states> new_states() const;
   state_id enter(const position& x);
   state_id after(state_id from, token_id token);
   std::shared_ptr<const token_mask> known_mask(state_id near) const;
@@ -95,6 +97,7 @@ private:
   const uint32_t vocabulary_size_;
   const size_t work_max_;
   const std::shared_ptr<const runnable_grammar> grammar_;
+  const std::unique_ptr<const endless_states> endless_; ///< which no answer leads to
 
   /// Held for a walk; taken before `lock_`.
   std::mutex walking_;

@@ -100,7 +100,28 @@ std::vector<character_classes::set> sets_of(const part& all) {
   return sets;
 }
 
+bool is_lazy_part(const part& x) {
+  return x.is_lazy || std::any_of(x.inner.begin(), x.inner.end(), is_lazy_part);
+}
+
+uint32_t longest_of(const part& x) {
+  constexpr uint64_t most = grammar::unbounded;
+  uint64_t sum = x.what == kind::characters ? 1 : 0, longest = 0;
+  for (const auto& y : x.inner) {
+    const auto one = longest_of(y);
+    sum += one;
+    longest = std::max<uint64_t>(longest, one);
+  }
+  if (x.what == kind::choice) sum = longest;
+  if (x.what == kind::repeat) sum *= x.max;
+  return static_cast<uint32_t>(std::min(sum, most));
+}
+
 } // namespace
+
+bool regular_expression::is_lazy() const { return is_lazy_part(*root_); }
+
+uint32_t regular_expression::longest() const { return longest_of(*root_); }
 
 std::vector<regular_expression::alternative> regular_expression::alternatives() const {
   std::vector<alternative> all;

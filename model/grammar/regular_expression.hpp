@@ -44,6 +44,12 @@ public:
   enum class match : uint8_t { whole, somewhere };
   grammar::node_id compile(grammar& g, match what, spelling how, grammar::node_id next) const;
 
+  /// Does a repeat in it come as few times as possible? The same texts match as a whole, but
+  /// another one is found first.
+  bool is_lazy() const;
+  /// The most characters of a text that matches; grammar::unbounded: any number.
+  uint32_t longest() const;
+
   struct part;
   /// Of the whole expression, without the anchors at its ends.
   struct alternative;

@@ -145,7 +145,7 @@ private:
     } else {
       take("*");
     }
-    take("?"); // as few as possible: the same texts
+    x.is_lazy = take("?");
     return x;
   }
 

@@ -20,6 +20,7 @@ struct regular_expression::part {
   code_points set;
   std::vector<part> inner;
   uint32_t min = 0, max = 0;
+  bool is_lazy = false; ///< repeat: as few times as possible
 };
 
 struct regular_expression::alternative {

@@ -46,6 +46,8 @@ std::vector<uint32_t> least_bytes(const grammar& g) {
       return known[g.first_of(x.rule)] + behind;
     case kind::repeat:
       return uint64_t{x.min} * known[g.first_of(x.rule)] + behind;
+    case kind::terminal_end:
+      return behind;
     }
     return 0;
   });
@@ -85,6 +87,7 @@ private:
   template <class Tell> void each_behind(const grammar::node& x, Tell&& tell) const {
     if (x.what == kind::choice)
       for (const auto b : x.branches) tell(b);
+    if (x.what == kind::terminal_end) tell(x.next);
     if (x.what != kind::call && x.what != kind::repeat) return;
     const auto first = grammar_.rules.first_of(x.rule);
     tell(first);

@@ -32,6 +32,10 @@ public:
 
   /// The texts that the expression matches. Throws automaton_error, regular_expression_error.
   static text_automaton of(const regular_expression& expression, regular_expression::match what);
+  /// Of the texts that the expression matches as a whole those that it finds at the beginning of a
+  /// longer text, where that goes on with what it does not match: of alternatives the first one
+  /// that matches counts, and of a lazy repeat the fewest times. Throws as of().
+  static text_automaton of_first_matches(const regular_expression& expression);
   static text_automaton of_texts(const std::vector<std::string>& texts);
   /// Texts of `min` to `max` characters (or grammar::unbounded).
   static text_automaton of_length(uint32_t min, uint32_t max);

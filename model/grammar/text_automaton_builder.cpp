@@ -17,6 +17,9 @@ using kind = part::kind;
 
 class automaton_builder {
 public:
+  /// `first`: what is tried first and matches leaves no room for what is tried behind it.
+  explicit automaton_builder(bool first = false) : first_{first} {}
+
   using state = text_automaton::state;
 
   /// States from the end: each goes on at `next`.
@@ -41,24 +44,29 @@ public:
     return next;
   }
 
-  state endlessly(const part& body, state next) {
+  state endlessly(const part& body, state next, bool is_lazy = true) {
     const auto again = add({nullptr, {next}});
     const auto once = compile(body, again);
-    states_[again].next.push_back(once);
+    auto& tried = states_[again].next;
+    tried.insert(is_lazy ? tried.end() : tried.begin(), once);
     return again;
   }
 
   state repeat(const part& x, state next) {
     const auto& body = x.inner[0];
     if (x.max == grammar::unbounded) {
-      next = endlessly(body, next);
+      next = endlessly(body, next, x.is_lazy);
       for (uint32_t i = 0; i < x.min; ++i) next = compile(body, next);
       return next;
     }
     const auto behind = next;
     for (auto i = x.max; i-- > 0;) {
       const auto once = compile(body, next);
-      next = i < x.min ? once : add({nullptr, {once, behind}});
+      if (i < x.min)
+        next = once;
+      else
+        next = add(x.is_lazy ? nfa_state{nullptr, {behind, once}}
+                             : nfa_state{nullptr, {once, behind}});
     }
     return next;
   }
@@ -123,9 +131,10 @@ private:
       if (states_[s].set != nullptr) by_class_[s] = of_set[states_[s].set];
   }
 
-  /// The set of states that are reached without a character.
+  /// The set of states that are reached without a character; those that are tried first come first
+  /// where that counts.
   std::vector<state> reached(const std::vector<state>& from) {
-    std::vector<state> found, to_visit = from;
+    std::vector<state> found, to_visit{from.rbegin(), from.rend()};
     if (++round_ == 1 || seen_.size() != states_.size()) seen_.assign(states_.size(), 0);
     while (!to_visit.empty()) {
       const auto s = to_visit.back();
@@ -135,9 +144,10 @@ private:
       if (s == end() || states_[s].set != nullptr)
         found.push_back(s);
       else
-        to_visit.insert(to_visit.end(), states_[s].next.begin(), states_[s].next.end());
+        to_visit.insert(to_visit.end(), states_[s].next.rbegin(), states_[s].next.rend());
+      if (s == end() && first_) break;
     }
-    std::sort(found.begin(), found.end());
+    if (!first_) std::sort(found.begin(), found.end());
     return found;
   }
 
@@ -149,13 +159,15 @@ private:
       if (sets_.size() >= text_automaton::states_max || work_ > work_max)
         throw automaton_error("it has more than " + std::to_string(text_automaton::states_max)
                               + " states");
-      made.marks_.push_back(!set.empty() && set[0] == end() ? 1 : 0);
+      const bool ends = !set.empty() && (first_ ? set.back() : set.front()) == end();
+      made.marks_.push_back(ends ? 1 : 0);
       sets_.push_back(std::move(set));
     }
     return known->second;
   }
 
   static constexpr size_t work_max = 4'000'000;
+  const bool first_;
   std::vector<nfa_state> states_{1}; ///< 0 is the end
   std::vector<char32_t> classes_;
   std::vector<std::vector<bool>> by_class_;
@@ -179,6 +191,14 @@ text_automaton text_automaton::of(const regular_expression& expression,
     next = builder.compile(x.inner, next);
     branches.push_back(free && !x.begins ? builder.endlessly(any, next) : next);
   }
+  return builder.deterministic(builder.add_choice(std::move(branches)));
+}
+
+text_automaton text_automaton::of_first_matches(const regular_expression& expression) {
+  automaton_builder builder{true};
+  std::vector<state> branches;
+  const auto alternatives = expression.alternatives();
+  for (const auto& x : alternatives) branches.push_back(builder.compile(x.inner, builder.end()));
   return builder.deterministic(builder.add_choice(std::move(branches)));
 }
 

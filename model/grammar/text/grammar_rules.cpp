@@ -1,11 +1,12 @@
 #include "model/grammar/text/grammar_rules.hpp"
 
-#include "model/grammar/regular_expression.hpp"
-#include "model/grammar/text/grammar_text_error.hpp"
+#include "model/grammar/text/terminals.hpp"
+#include "model/grammar/text_automaton.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace lamella::model {
@@ -41,14 +42,18 @@ public:
     for (const auto& x : all_.ignored) know_references(x);
     find_nullable();
     refuse_left_recursion();
+    const auto made_before = grammar_.nodes().size();
+    if (all_.has_lexer) terminals_.emplace(all_, source_);
     for (size_t i = 0; i < all_.rules.size(); ++i) ids_.push_back(grammar_.rule());
     if (!all_.ignored.empty()) make_ignored();
-    for (size_t i = 0; i < all_.rules.size(); ++i)
-      grammar_.begin(ids_[i], part(all_.rules[i].body, all_.rules[i].is_terminal, grammar_.end()));
-    const auto& rule = all_.rules[start->second];
-    const auto first =
-        grammar_.call(ids_[start->second], rule.is_terminal ? behind_terminal(next) : next);
-    return behind_terminal(first);
+    for (size_t i = 0; i < all_.rules.size(); ++i) {
+      const auto& rule = all_.rules[i];
+      grammar_.begin(ids_[i], rule.is_terminal ? in_terminal(rule.body, grammar_.end())
+                                               : part(rule.body, false, grammar_.end()));
+    }
+    const auto first = behind_terminal(grammar_.call(ids_[start->second], next));
+    if (all_.has_lexer) grammar_.are_terminals(made_before);
+    return first;
   }
 
 private:
@@ -173,7 +178,8 @@ private:
   void make_ignored() {
     const auto again = grammar_.choice();
     std::vector<node_id> branches{grammar_.end()};
-    for (const auto& x : all_.ignored) branches.push_back(part(x, true, again));
+    for (const auto& x : all_.ignored)
+      branches.push_back(in_terminal(x, grammar_.terminal_end(terminals_->rank_of(x), again)));
     grammar_.branch(again, std::move(branches));
     ignored_ = grammar_.rule();
     grammar_.begin(ignored_, again);
@@ -183,57 +189,79 @@ private:
     return all_.ignored.empty() ? next : grammar_.call(ignored_, next);
   }
 
-  node_id part(const grammar_part& x, bool in_terminal, node_id next) {
+  /// `within`: a terminal.
+  node_id part(const grammar_part& x, bool within, node_id next) {
     switch (x.what) {
     case kind::text:
     case kind::characters:
     case kind::expression:
-      return terminal(x, in_terminal ? next : behind_terminal(next));
+      return within || !all_.has_lexer ? atom(x, next) : terminal(x, next);
     case kind::sequence:
-      for (auto i = x.inner.size(); i-- > 0;) next = part(x.inner[i], in_terminal, next);
+      for (auto i = x.inner.size(); i-- > 0;) next = part(x.inner[i], within, next);
       return next;
     case kind::choice: {
       std::vector<node_id> branches;
-      for (const auto& inner : x.inner) branches.push_back(part(inner, in_terminal, next));
+      for (const auto& inner : x.inner) branches.push_back(part(inner, within, next));
       return branches.size() == 1 ? branches[0] : grammar_.choice(std::move(branches));
     }
     case kind::repeat:
-      return repeat(x, in_terminal, next);
+      return repeat(x, within, next);
     case kind::reference: {
       const auto to = rule_of(x);
-      const bool ends = all_.rules[to].is_terminal && !in_terminal;
-      return grammar_.call(ids_[to], ends ? behind_terminal(next) : next);
+      return all_.rules[to].is_terminal && !within ? terminal(x, next)
+                                                   : grammar_.call(ids_[to], next);
     }
     }
     return next;
   }
 
-  node_id repeat(const grammar_part& x, bool in_terminal, node_id next) {
+  /// One that a lexer reads, and what is ignored behind it. It reads none of no characters.
+  node_id terminal(const grammar_part& x, node_id next) {
+    const auto end = grammar_.terminal_end(terminals_->rank_of(x), behind_terminal(next));
+    const auto first = in_terminal(x, end);
+    return is_nullable(x) ? grammar_.maybe(first, next) : first;
+  }
+
+  /// All of a terminal. With a lazy repeat in it, it is what an expression finds, else the longest.
+  node_id in_terminal(const grammar_part& x, node_id next) {
+    if (x.what == kind::reference || !terminals_->is_lazy(x)) return part(x, true, next);
+    try {
+      return text_automaton::of_first_matches(
+                 parse_expression(terminals_->expression_of(x), x.at, source_))
+          .compile(grammar_, spelling::plain, [next](auto) { return next; });
+    } catch (const regular_expression_error& e) {
+      fail_at(source_, x.at, std::string{"in the expression: "} + e.what());
+    } catch (const automaton_error& e) {
+      fail_at(source_, x.at,
+              std::string{"a terminal with a lazy repeat is too large: "} + e.what());
+    }
+  }
+
+  node_id repeat(const grammar_part& x, bool within, node_id next) {
     const auto& body = x.inner[0];
     if (x.max == 1)
-      return x.min == 1 ? part(body, in_terminal, next)
-                        : grammar_.maybe(part(body, in_terminal, next), next);
+      return x.min == 1 ? part(body, within, next) : grammar_.maybe(part(body, within, next), next);
     if (x.max == grammar::unbounded && x.min <= 1) {
       const auto again = grammar_.choice();
-      const auto once = part(body, in_terminal, again);
+      const auto once = part(body, within, again);
       grammar_.branch(again, {once, next});
       return x.min == 0 ? again : once;
     }
     const auto rule = grammar_.rule();
-    grammar_.begin(rule, part(body, in_terminal, grammar_.end()));
+    grammar_.begin(rule, part(body, within, grammar_.end()));
     return grammar_.repeat(rule, x.min, x.max, next);
   }
 
   node_id expression(grammar& g, const grammar_part& x, node_id next) const {
     try {
-      return regular_expression::parse(x.text).compile(g, regular_expression::match::whole,
-                                                       spelling::plain, next);
+      return parse_expression(x.text, x.at, source_)
+          .compile(g, regular_expression::match::whole, spelling::plain, next);
     } catch (const regular_expression_error& e) {
       fail_at(source_, x.at, std::string{"in the expression: "} + e.what());
     }
   }
 
-  node_id terminal(const grammar_part& x, node_id next) {
+  node_id atom(const grammar_part& x, node_id next) {
     if (x.what == kind::characters) return one_of(grammar_, x.set, spelling::plain, next);
     if (x.what == kind::expression) return expression(grammar_, x, next);
     if (!x.any_case) return grammar_.text(x.text, next);
@@ -255,19 +283,11 @@ private:
   std::vector<bool> nullable_;
   mutable std::map<const grammar_part*, bool> nullable_expressions_;
   std::vector<grammar::rule_id> ids_;
+  std::optional<terminals> terminals_; ///< none: there is no lexer
   grammar::rule_id ignored_ = 0;
 };
 
 } // namespace
-
-void fail_at(std::string_view source, size_t at, const std::string& why) {
-  const auto before = source.substr(0, std::min(at, source.size()));
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const auto last = before.rfind('\n');
-  const auto column = before.size() - (last == before.npos ? 0 : last + 1) + 1;
-  throw grammar_text_error("line " + std::to_string(line) + ", column " + std::to_string(column)
-                           + ": " + why);
-}
 
 node_id compile_rules(grammar& g, grammar_rules rules, std::string_view source, node_id next) {
   return compiler{g, std::move(rules), source}.compile(next);

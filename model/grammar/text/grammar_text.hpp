@@ -16,8 +16,8 @@ inline constexpr size_t grammar_text_bytes_max = 64 << 10;
 ///
 /// Parsed by descent with a bound on nesting; the cost is linear in the text, but for counts of
 /// terminals, which are rules. A rule that begins with itself becomes a repetition; where it does
-/// so by way of others it is refused. There is no lexer: a terminal may match fewer characters than
-/// it could.
+/// so by way of others it is refused. Lark's terminals are read by a lexer, each as long as it can
+/// be (grammar::terminal_end); EBNF's parts may match fewer characters than they could.
 grammar::node_id grammar_of_text(grammar& g, std::string_view text, grammar::node_id next);
 
 } // namespace lamella::model

@@ -44,6 +44,7 @@ public:
 
   grammar_rules read() {
     made_.start = "start";
+    made_.has_lexer = true;
     for (lines(); !at_.ends(); lines()) {
       if (at_.peek() == '%')
         directive();
@@ -241,7 +242,7 @@ private:
     if (known == common_terminals.end())
       fail_at_begin(x.at, "common has no " + x.name + " that is known here");
     x.body = {kind::expression, x.at};
-    x.body.text = known->second;
+    x.body.text = std::string{"(?:"} + known->second + ")";
     blanks();
     if (at_.take("->")) {
       blanks();

@@ -1,37 +1,17 @@
-#include "model/grammar/text/grammar_text.hpp"
-
-#include "tests/model/grammar/grammar_support.hpp"
+#include "tests/model/grammar/text/grammar_rows.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
-#include <vector>
 
 using namespace lamella;
-using model::grammar;
+using tests::check;
 
 namespace {
 
-model::grammar_states states_of(const std::string& text) {
-  return tests::states_of(
-      [&](grammar& g, auto next) { return model::grammar_of_text(g, text, next); });
-}
-
-struct row {
-  const char* grammar;
-  std::vector<std::string> taken, not_taken;
-};
-
-void check(const row& x) {
-  CAPTURE(std::string{x.grammar});
-  auto states = states_of(x.grammar);
-  for (const auto& text : x.taken) CHECK_MESSAGE(tests::takes(states, text), text);
-  for (const auto& text : x.not_taken) CHECK_MESSAGE(!tests::takes(states, text), text);
-}
-
 std::string why_not(const std::string& text) {
   try {
-    states_of(text);
+    tests::states_of_text(text);
   } catch (const std::runtime_error& e) {
     return e.what();
   }
@@ -102,6 +82,7 @@ TEST_CASE("what cannot be served is refused with its place and what to do") {
         {"root ::= f(\"a\")", "macros, such as f(...), are not supported"},
         {"start: \"a\n", "line 1, column 8: this text is not closed"},
         {"start.2: \"a\"\n", "line 1, column 6: priorities are not supported"},
+        {"start: A\nA: /a|b/ \"c\"", "line 2, column 4: Lark takes the alternatives"},
         {"start: a{b}\na{x}: x", "line 1, column 9: templates"},
         {"start: <|end|>", "special tokens"},
         {"start: %json {}", "a grammar within a rule"},
