@@ -1,8 +1,8 @@
 // How long token masks take: answers are walked token by token under their schemas.
 //   mask_bench VOCABULARY [ROUNDS] < CASES
 // VOCABULARY: the bytes of a token in hexadecimal, one per line. CASES: one JSON object per line:
-//   {"schema": S, "texts": [TEXT ...]}, texts that the schema takes (others are left where they
-// leave it). Prints quantiles of what follows a token until the next mask is known, and of the
+//   {"schema": S or "grammar": G, "texts": [TEXT ...]}, texts that it takes (others are left where
+// they leave it). Prints quantiles of what follows a token until the next mask is known, and of the
 // first masks, which come behind compiling; and where the longest were made. Times are of the
 // processor: others may run beside it. What reading the clock takes itself is left out. Everything
 // is done ROUNDS times (1) from the beginning, and the shortest time counts of each mask.
@@ -10,6 +10,7 @@
 #include "model/grammar/hash_index.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/output_constraint.hpp"
+#include "model/grammar/text/grammar_text.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -143,10 +144,13 @@ struct bench {
     left = digest = 0;
   }
 
-  void walk(const json_value& schema, const json_value::array& texts) {
+  void walk(const json_value& question, const json_value::array& texts) {
     model::grammar g;
     auto begun = microseconds();
-    g.begin(0, model::json_schema_grammar(g, schema, g.end()));
+    if (const auto* rules = question.find("grammar"))
+      g.begin(0, model::grammar_of_text(g, *rules->get_if<std::string>(), g.end()));
+    else
+      g.begin(0, model::json_schema_grammar(g, *question.find("schema"), g.end()));
     const auto held = std::make_shared<model::output_constraint>(
         std::move(g), trie, std::vector<model::token_id>{0}, text->vocabulary());
     compiling.add(microseconds() - begun);
@@ -188,7 +192,7 @@ int main(int count, char** arguments) {
     all.begin_round();
     refused = 0;
     for (const auto& x : questions) try {
-        all.walk(*x.find("schema"), *x.find("texts")->get_if<json_value::array>());
+        all.walk(x, *x.find("texts")->get_if<json_value::array>());
       } catch (const std::exception&) {
         ++refused;
       }

@@ -5,6 +5,7 @@ usage: mask_bench.py MASK_BENCH VOCABULARY [FOLDER]
   VOCABULARY: a tekken.json, such as the one in PyPI's mistral-common (pip download --no-deps mistral-common)
   FOLDER (or LAMELLA_SCHEMAS): maskbench.tar.xz
   --every N     one of N schemas (8)
+  --cases FILE  those of a file instead, as mask_bench.cpp takes them
   --rounds N    of each mask the shortest time of N rounds counts (1): what others do on the machine counts less
 """
 
@@ -22,6 +23,7 @@ parser.add_argument("vocabulary")
 parser.add_argument("folder", nargs="?", default=os.environ.get("LAMELLA_SCHEMAS", ""))
 parser.add_argument("--every", type=int, default=8)
 parser.add_argument("--rounds", type=int, default=1)
+parser.add_argument("--cases")
 args = parser.parse_args()
 
 with tempfile.NamedTemporaryFile("w", suffix=".txt") as tokens:
@@ -29,11 +31,14 @@ with tempfile.NamedTemporaryFile("w", suffix=".txt") as tokens:
         tokens.write(base64.b64decode(token["token_bytes"]).hex() + "\n")
     tokens.flush()
     cases = []
-    with tarfile.open(os.path.join(args.folder, "maskbench.tar.xz")) as archive:
-        for number, member in enumerate(m for m in archive if m.name.endswith(".json")):
-            if number % args.every == 0:
-                case = json.loads(archive.extractfile(member).read())
-                texts = [json.dumps(test["data"], separators=(", ", ": "), ensure_ascii=False)
-                         for test in case["tests"] if test["valid"]]
-                cases.append(json.dumps({"schema": case["schema"], "texts": texts}))
+    if args.cases:
+        cases = open(args.cases, encoding="utf-8").read().splitlines()
+    else:
+        with tarfile.open(os.path.join(args.folder, "maskbench.tar.xz")) as archive:
+            for number, member in enumerate(m for m in archive if m.name.endswith(".json")):
+                if number % args.every == 0:
+                    case = json.loads(archive.extractfile(member).read())
+                    texts = [json.dumps(test["data"], separators=(", ", ": "), ensure_ascii=False)
+                             for test in case["tests"] if test["valid"]]
+                    cases.append(json.dumps({"schema": case["schema"], "texts": texts}))
     subprocess.run([args.program, tokens.name, str(args.rounds)], input="\n".join(cases), text=True, check=True)
