@@ -41,6 +41,15 @@ tool_dialect marked(tool_dialect x, const char* lead, const char* middle, const 
   return spelt(std::move(x), lead, middle, tail);
 }
 
+/// DeepSeek V3.2, whose calls are in `function_calls`, and V4, where they are in `tool_calls`.
+tool_dialect dsml(const std::string& calls) {
+  return marked({"<｜DSML｜" + calls + ">\n", "\n", "\n</｜DSML｜" + calls + ">",
+                 "<｜DSML｜invoke name=\"", "", "", true, true},
+                "", "\">\n", "</｜DSML｜invoke>",
+                {"<｜DSML｜parameter name=\"", "\" string=\"true\">", "</｜DSML｜parameter>\n", "",
+                 "", "\" string=\"false\">"});
+}
+
 /// Forms with arguments as a JSON object, by family.
 std::vector<tool_dialect> forms_of_objects() {
   const std::string calls = "<｜tool▁calls▁begin｜>", calls_end = "<｜tool▁calls▁end｜>";
@@ -94,6 +103,7 @@ std::vector<tool_dialect> forms_of_parameters() {
       marked({"<minimax:tool_call>\n", "\n", "\n</minimax:tool_call>", "<invoke name=\"", "", "",
               true, true},
              "", "\">\n", "</invoke>", {"<parameter name=\"", "\">", "</parameter>\n"}),
+      dsml("function_calls"), dsml("tool_calls"),
       // LFM2
       marked({"<|tool_call_start|>[", ", ", "]<|tool_call_end|>", "", "", "", true, true}, "", "(",
              ")", {"", "=", "", ", "}),
@@ -221,6 +231,7 @@ std::vector<std::string> tool_dialect::mark_tokens() const {
                            "<｜tool▁call▁begin｜>",
                            "<｜tool▁call▁end｜>",
                            "<｜tool▁sep｜>",
+                           "｜DSML｜",
                            "<|START_ACTION|>",
                            "<|END_ACTION|>",
                            "<seed:tool_call>",

@@ -38,6 +38,7 @@ struct tool_dialect {
   struct parameter_marks {
     std::string before_name, before_value, behind_value;
     std::string between{}, quote{};
+    std::string before_other{}; ///< before values that are no texts, where that differs
   };
   std::optional<parameter_marks> parameters{};
   /// The template shows ids of calls, which have to be functions.NAME:NUMBER.

@@ -149,7 +149,9 @@ private:
     auto first = next, further = next; // where none was written, and behind one
     for (auto at = named->rbegin(); at != named->rend(); ++at) {
       const auto& [name, schema] = *at;
-      const auto one = grammar_.text(marks.before_name + name + marks.before_value,
+      const bool is_other = !marks.before_other.empty() && !is_text(schema);
+      const auto one = grammar_.text(marks.before_name + name
+                                         + (is_other ? marks.before_other : marks.before_value),
                                      value(tool, name, schema, further));
       const auto another = grammar_.text(marks.between, one);
       const bool must =

@@ -202,10 +202,14 @@ bool tool_call_reader::read_parameter(answer_piece& out) {
     state_ = state::behind_call;
     return true;
   }
-  const auto end = held_.find(marks.before_value, before_name.size());
+  auto end = held_.find(marks.before_value, before_name.size());
+  const auto other =
+      marks.before_other.empty() ? held_.npos : held_.find(marks.before_other, before_name.size());
+  const bool is_other = other < end;
+  if (is_other) end = other;
   if (end == held_.npos) return false;
   const auto name = held_.substr(before_name.size(), end - before_name.size());
-  held_.erase(0, end + marks.before_value.size());
+  held_.erase(0, end + (is_other ? marks.before_other : marks.before_value).size());
   const auto& texts = dialect_.texts;
   in_text_ = !is_list
              && std::find(texts.begin(), texts.end(), model::tool_dialect::key_of(name_, name))
