@@ -159,14 +159,14 @@ private:
   [[noreturn]] void refuse(origin way) const {
     constexpr size_t shown = 40;
     std::string text;
-    for (bool more = true; more; way = found_[way.before].way) {
-      more = way.before != 0;
+    for (;;) {
       const bool leap = way.leap || text.size() == shown;
       if (!leap)
         text += static_cast<char>(way.byte);
       else if (!text.ends_with("..."))
         text += "...";
-      if (text.size() > shown) break;
+      if (text.size() > shown || way.before == 0) break;
+      way = found_[way.before].way;
     }
     std::reverse(text.begin(), text.end());
     throw grammar_error("it is too ambiguous: after an output such as " + to_json(json_value{text})

@@ -189,3 +189,17 @@ TEST_CASE("no text leads to a terminal that is never left") {
   CHECK(endless(lines, "a= #"));
   CHECK(!endless(lines, "a=b #"));
 }
+
+TEST_CASE("a grammar that is too ambiguous before any text is refused") {
+  std::string source = "start: A0 \"x\"\n";
+  for (int i = 0; i < 20; ++i) {
+    const auto next = " A" + std::to_string(i + 1);
+    source += "A" + std::to_string(i) + ":" + next + next + "\n";
+  }
+  source += "A" + std::to_string(20) + ": \"a\"?\n";
+  grammar g;
+  g.begin(0, model::grammar_of_text(g, source, g.end()));
+  CHECK_THROWS_AS(model::refuse_ambiguous(
+                      std::make_shared<model::runnable_grammar>(std::move(g), tests::all_bytes())),
+                  model::grammar_error);
+}
