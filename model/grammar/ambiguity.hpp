@@ -42,8 +42,8 @@ constexpr uint64_t ambiguity_states_work_max = 15'000'000;
 uint64_t refuse_ambiguous(std::shared_ptr<const runnable_grammar> g,
                           size_t work_max = ambiguity_work_max);
 
-/// Work of the states of find_endless(), some 20 ms.
-constexpr uint64_t endless_work_max = 1'500'000;
+/// Work of the states of find_endless(), some 5 ms.
+constexpr uint64_t endless_work_max = 500'000;
 
 /// States that texts go on from and never end: where terminals (grammar::terminal_end) must come
 /// behind another one which goes on with all that they begin with. A comment up to the end of its
