@@ -1,12 +1,9 @@
 #include "actors/request/aside.hpp"
 
 #include "actors/protocol/exceptions.hpp"
+#include "base/patience.hpp"
 
 #include <spdlog/spdlog.h>
-
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -15,9 +12,6 @@ namespace lamella::actors {
 namespace {
 
 using aside_ptr = aside_actor::stateful_pointer<aside_state>;
-
-/// Threads of lanes with long jobs leave the processors to others.
-constexpr int patient_nice = 10;
 
 struct worker_state {
   bool patient = false; ///< its thread has been told so
@@ -29,8 +23,8 @@ aside_worker_actor::behavior_type worker(aside_worker_actor::stateful_pointer<wo
   end_on_exceptions(self);
   return {
       [self, boss = std::move(boss), patient](const aside_job& job) {
-        if (patient && !std::exchange(self->state.patient, true))
-          setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), patient_nice);
+        // Threads of lanes with long jobs leave the processors to others.
+        if (patient && !std::exchange(self->state.patient, true)) be_patient();
         try {
           job.run();
         } catch (const std::exception& error) {

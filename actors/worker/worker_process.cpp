@@ -10,6 +10,7 @@
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/door.hpp"
 #include "actors/worker/worker.hpp"
+#include "base/patience.hpp"
 #include "scheduler/membership/reach_book.hpp"
 
 #include <fmt/format.h>
@@ -117,7 +118,7 @@ void worker_process::load(const worker_terms& terms, const std::function<bool()>
   if (options_.role == scheduler::worker_role::attention)
     shapes_ = terms.shapes; // a shard has no model: it takes the shape it is given
   else
-    load_weights(terms, stop);
+    patiently([&] { load_weights(terms, stop); });
 } catch (const std::runtime_error& e) {
   // The control process says no, so that its log has the reason, too.
   refusal_ = e.what();
@@ -134,9 +135,12 @@ void worker_process::load_weights(const worker_terms& terms, const std::function
   if (digest_ != terms.model_digest) return; // it will be refused; no use in loading it
   if (terms.ranks > 1 || !terms.early_q)
     opened.program = model::rank_program(opened, terms.ranks, query_order_of(terms.early_q));
+  // Those who serve on the same processors go first: threads of the engine stay as they are.
+  gpu::host_engine packers{engine_->threads(), engine_->ops()};
+  const auto packer = packers.make_device("host/packer");
   const auto pack = [&](gpu::device& where, uint32_t rank) {
     auto packed = pack_weights(
-        opened, where,
+        opened, where.on_host() ? *packer : where,
         [&](uint64_t, uint64_t) {
           if (stop()) throw stopped_here{};
         },

@@ -2,6 +2,7 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/worker/data_plane_port.hpp"
 #include "actors/worker/worker_process.hpp"
+#include "base/patience.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
@@ -170,7 +171,10 @@ int work(const worker_flags& flags) {
   rejoin_limit limit{flags.rejoin};
   while (!stop()) {
     const auto began = std::chrono::steady_clock::now();
-    if (const auto code = exit_after(process.run(stop, hurry), flags)) return *code;
+    if (const auto code = exit_after(process.run(stop, hurry), flags)) {
+      be_patient(); // while the kernel takes its memory back, others serve
+      return *code;
+    }
     const auto now = std::chrono::steady_clock::now();
     if (now - began > std::chrono::minutes{1}) delay = std::chrono::milliseconds{100};
     limit.ended(process.served(), now);

@@ -130,7 +130,8 @@ const std::map<std::string, std::set<std::string>> arrows{
       "cli/bench/load", "cli/plan", "config", "net/http", "scheduler/planner"}},
     {"cli/client", {"base", "cli", "cli/bench", "net/http"}},
     {"cli/model", {"base", "cli", "model/chat", "model/files", "model/program"}},
-    {"cli/serve", {"actors/machine", "actors/node", "actors/worker", "cli", "net/data_plane"}},
+    {"cli/serve",
+     {"actors/machine", "actors/node", "actors/worker", "base", "cli", "net/data_plane"}},
 };
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
