@@ -1,8 +1,12 @@
 #include "gpu/runners/kv_pages.hpp"
 
+#include "base/patience.hpp"
+
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 namespace lamella::gpu {
@@ -12,10 +16,17 @@ namespace {
 constexpr size_t huge_page = 2 << 20;
 /// Faster than it takes to tell another thread.
 constexpr size_t small = huge_page;
-/// Longest rest after a page, as long as the page took. This thread has no lower priority than
-/// others: before Linux 6.4 the kernel holds the map of the process while it zeroes a page, and
-/// whoever maps memory would wait for a thread that is preempted meanwhile.
+/// Longest rest after a page, as long as the page took, on kernels that hold the map of the process
+/// while they zero a page: whoever maps memory waits for this thread there.
 constexpr std::chrono::milliseconds rest_most{10};
+
+/// Whether whoever maps memory waits for pages that are zeroed elsewhere: not since Linux 6.4.
+bool zeroing_holds_the_map() {
+  utsname about{};
+  int major = 0, minor = 0;
+  if (uname(&about) != 0 || std::sscanf(about.release, "%d.%d", &major, &minor) != 2) return true;
+  return major < 6 || (major == 6 && minor < 4);
+}
 
 std::byte* next_page(std::byte* at, size_t page) {
   return at + (page - reinterpret_cast<uintptr_t>(at) % page);
@@ -42,7 +53,7 @@ void kv_pages::add_windows(std::vector<window>& to, uint32_t first, uint32_t len
 void kv_pages::add_missing(std::vector<window>& to, uint32_t first, uint32_t length) const {
   const auto end = std::min(layer_bytes_, (size_t{first} + length) * row_bytes_ + huge_page);
   for (auto x = size_t{first} * row_bytes_ / huge_page; x * huge_page < end; ++x)
-    if (x >= resident_.size() || !resident_[x]) to.push_back(static_cast<window>(x));
+    if (state_of(static_cast<window>(x)) == state::missing) to.push_back(static_cast<window>(x));
 }
 
 kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
@@ -51,16 +62,17 @@ kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
   std::lock_guard lock{mutex_};
   std::ranges::sort(wanted);
   wanted.erase(std::ranges::unique(wanted).begin(), wanted.end());
-  std::erase_if(wanted, [&](window x) { return x < resident_.size() && resident_[x]; });
+  std::erase_if(wanted, [&](window x) { return state_of(x) == state::resident; });
   const auto bytes = std::min(layer_bytes_, wanted.size() * huge_page) * layers_;
-  // Behind what is under way: it may have some of these windows.
-  if (tasks_.empty() && (wanted.empty() || bytes <= small)) {
+  // What others have asked for is behind what is under way.
+  if (bytes <= small && (wanted.empty() || tasks_.empty())) {
     done->store(true);
     return done;
   }
+  std::erase_if(wanted, [&](window x) { return state_of(x) == state::asked; });
   for (const auto x : wanted) {
-    if (x >= resident_.size()) resident_.resize(x + 1);
-    resident_[x] = true;
+    if (x >= states_.size()) states_.resize(x + 1, state::missing);
+    states_[x] = state::asked;
   }
   tasks_.push_back({std::move(wanted), done});
   if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
@@ -70,25 +82,30 @@ kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
 
 void kv_pages::forget() {
   std::lock_guard lock{mutex_};
-  resident_.clear();
+  states_.clear();
 }
 
 void kv_pages::run() {
+  const bool rests = zeroing_holds_the_map();
+  if (!rests) be_patient(); // preempted meanwhile, it is in nobody's way
   std::unique_lock lock{mutex_};
   while (true) {
     changed_.wait(lock, [&] { return ending_ || !tasks_.empty(); });
     if (ending_) return;
     const auto next = tasks_.front();
-    for (const auto x : next.windows)
+    for (const auto x : next.windows) {
       for (uint32_t layer = 0; layer < layers_ && !ending_; ++layer) {
         lock.unlock();
         const auto began = std::chrono::steady_clock::now();
         touch(x, layer);
         const auto took = std::chrono::steady_clock::now() - began;
         lock.lock();
-        changed_.wait_for(lock, std::min<decltype(took)>(took, rest_most),
-                          [&] { return ending_.load(); });
+        if (rests)
+          changed_.wait_for(lock, std::min<decltype(took)>(took, rest_most),
+                            [&] { return ending_.load(); });
       }
+      if (x < states_.size()) states_[x] = state::resident; // else they were given back meanwhile
+    }
     tasks_.pop_front();
     next.done->store(true);
   }

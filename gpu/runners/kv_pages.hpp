@@ -16,8 +16,9 @@ namespace lamella::gpu {
 
 /// A cache has its layers one behind the other, so its first slots lie on as many huge pages as the
 /// model has layers, and each is zeroed at its first use: 60 MiB at once for 30 layers, a tenth of
-/// a second in which a shard that serves would attend to nobody. Zeroed here instead, page by page
-/// with rests between them, by a thread that begins with the first call and ends with the object.
+/// a second in which a shard that serves would attend to nobody. Zeroed here instead, page by page,
+/// by a thread that begins with the first call and ends with the object: of low priority or, before
+/// Linux 6.4, with rests between pages.
 ///
 /// For memory of this host; with other memory nothing happens. Thread-safe.
 class kv_pages {
@@ -31,12 +32,15 @@ public:
   kv_pages(const kv_pages&) = delete;
   kv_pages& operator=(const kv_pages&) = delete;
 
-  /// Begins with the pages of some slots. The flag becomes true when they are resident; at once,
-  /// when all of them were already, or when they are too few to matter.
+  /// Begins with the pages of some slots, and goes on with those behind them, as keep_ahead() does.
+  /// The flag becomes true when the first are resident; at once, when all of them were already, or
+  /// when they are too few to matter.
   template <class Runs> ready_flag prepare(const Runs& runs) {
     std::vector<window> wanted;
     for (const auto& run : runs) add_windows(wanted, run.first, run.length);
-    return begin(std::move(wanted));
+    auto ready = begin(std::move(wanted));
+    keep_ahead(runs);
+    return ready;
   }
 
   /// Begins with those pages of some slots that are missing, and of a window behind each run, so
@@ -57,13 +61,16 @@ public:
 
 private:
   using window = uint32_t; ///< of slots: of their rows a layer has one huge page, or a part of it
+  enum class state : uint8_t { missing, asked, resident };
 
   struct task {
     std::vector<window> windows;
     std::shared_ptr<std::atomic<bool>> done;
   };
   void add_windows(std::vector<window>& to, uint32_t first, uint32_t length) const;
-  /// Those that are not resident, one behind them included; the lock is held.
+  /// The lock is held.
+  state state_of(window x) const { return x < states_.size() ? states_[x] : state::missing; }
+  /// Those that nobody has asked for, one behind them included; the lock is held.
   void add_missing(std::vector<window>& to, uint32_t first, uint32_t length) const;
   ready_flag begin(std::vector<window> wanted);
   void run();
@@ -76,7 +83,7 @@ private:
   mutable std::atomic<bool> ending_{false};
   std::mutex mutex_; ///< of the next ones
   std::condition_variable changed_;
-  std::vector<bool> resident_; ///< windows, done or under way
+  std::vector<state> states_; ///< by window; those behind are missing
   std::deque<task> tasks_;
   std::thread thread_;
 };
