@@ -1,5 +1,6 @@
 #include "gpu/kernels/reference.hpp"
 #include "gpu/kernels/half.hpp"
+#include "gpu/kernels/kv_copies.hpp"
 #include "gpu/kernels/scalar_math.hpp"
 #include "gpu/kernels/sets.hpp"
 #include "model/quantised_block.hpp"
@@ -257,8 +258,8 @@ const operators& reference_operators() {
       .attend_previous = reference_attend_previous,
       .append_kv = reference_append_kv,
       .attend_new = reference_attend_new,
-      .gather_kv = gather_kv_of,
-      .scatter_kv = scatter_kv_of,
+      .gather_kv = gather_kv,
+      .scatter_kv = scatter_kv,
       .checksum_kv = checksum_kv_of,
   };
   return table;

@@ -17,8 +17,6 @@ bool amx_tiles_are_exact();
 /// The one sampler, shared by all sets (sample.cpp).
 void sample_rows(const sample_args& args, kernel_context context);
 void gather_rows_of(const gather_rows_args& args, kernel_context context);
-void gather_kv_of(const copy_kv_args& args, kernel_context context);
-void scatter_kv_of(const copy_kv_args& args, kernel_context context);
 void checksum_kv_of(const checksum_kv_args& args, kernel_context context);
 
 // Each set's file has its own copy of these: the linker would keep one of all, and whose

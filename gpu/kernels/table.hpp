@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/kernels/attention.hpp"
+#include "gpu/kernels/kv_copies.hpp"
 #include "gpu/kernels/matmul.hpp"
 #include "gpu/kernels/rows.hpp"
 #include "gpu/kernels/sets.hpp"
@@ -32,8 +33,8 @@ constexpr operators make_table(std::string_view name) {
       .attend_previous = attend_previous,
       .append_kv = append_kv,
       .attend_new = attend_new,
-      .gather_kv = gather_kv_of,
-      .scatter_kv = scatter_kv_of,
+      .gather_kv = gather_kv,
+      .scatter_kv = scatter_kv,
       .checksum_kv = checksum_kv_of,
   };
 }

@@ -110,6 +110,13 @@ TEST_CASE("gather_kv and scatter_kv move K and V of any heads of any rows, and c
         set->scatter_kv({to.layer(0), 0, count, target, packed.data(), 11, &scattered},
                         here.context());
         CHECK(gathered == scattered);
+        uint64_t defined = 0;
+        for (uint64_t word = 0; word < packed.size() / 4; ++word) {
+          uint32_t bits = 0;
+          std::memcpy(&bits, packed.data() + 4 * word, 4);
+          defined += bits * ((11 + word) * digest_factor | 1);
+        }
+        CHECK(gathered == defined);
         const std::vector<uint32_t> a{40, 41, 42, 2, 3, 4, 5, 6, 63},
             b{0, 1, 2, 3, 4, 5, 6, 20, 21};
         const auto head = head_bytes_of(type, dim);
