@@ -50,6 +50,10 @@ constexpr uint32_t piece_rows(uint64_t row_bytes, uint64_t bytes_max) {
 /// Payload of a frame of rows; small, because decoding may have to wait for one.
 constexpr uint64_t pull_piece_bytes = 64 << 10;
 
+/// The same of a move. The two sides wait for each other once per frame, and the copy of one takes
+/// some ten microseconds.
+constexpr uint64_t move_piece_bytes = 256 << 10;
+
 /// Pieces granted and not taken by a shard: the frame slots of a link.
 constexpr uint32_t pull_window = 4;
 

@@ -26,7 +26,7 @@ std::shared_ptr<gpu::offer_runner> work_of(source_ptr self, const kv_offer& x) {
                                  : c.layout.heads(row.kv_heads, x.shard);
   return std::make_shared<gpu::offer_runner>(
       c.cache, c.device->ops(),
-      transfer_of(x.epoch, x.number, x.runs, heads.first, heads.count,
+      transfer_of(x.stream, x.epoch, x.number, x.runs, heads.first, heads.count,
                   row.row_bytes() / row.kv_heads * heads.count),
       link.from, link.to, gpu::offer_terms{c.hand_over, x.shard, x.iteration, c.may_step});
 }

@@ -48,9 +48,12 @@ stream_id stream_of_transfer(stream_id x) {
                                                         : number};
 }
 
-gpu::transfer_launch transfer_of(uint64_t epoch, uint64_t number, const std::vector<slot_run>& runs,
-                                 uint32_t first_head, uint32_t head_count, uint64_t row_bytes) {
-  const auto rows = scheduler::piece_rows(row_bytes, scheduler::pull_piece_bytes);
+gpu::transfer_launch transfer_of(stream_id stream, uint64_t epoch, uint64_t number,
+                                 const std::vector<slot_run>& runs, uint32_t first_head,
+                                 uint32_t head_count, uint64_t row_bytes) {
+  const bool moves = stream_of_transfer(stream) == stream_id{scheduler::move_streams};
+  const auto rows = scheduler::piece_rows(row_bytes, moves ? scheduler::move_piece_bytes
+                                                           : scheduler::pull_piece_bytes);
   const auto cut = scheduler::cut_rows(runs, rows);
   gpu::transfer_launch x;
   x.epoch = epoch;
@@ -72,7 +75,7 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
   if (x.first_head + x.heads > row.kv_heads)
     return caf::make_error(caf::sec::invalid_argument, "a pull of heads that are not stored here");
   const auto heads = x.heads > 0 ? x.heads : row.kv_heads;
-  auto rows = transfer_of(x.epoch, x.number, x.runs, x.first_head, heads,
+  auto rows = transfer_of(x.stream, x.epoch, x.number, x.runs, x.first_head, heads,
                           row.row_bytes() / row.kv_heads * heads);
   rows.add = x.add;
   // Only pages of a new cache are prepared. A device with queues has no watch, and its memory is
@@ -101,8 +104,8 @@ caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x) try {
   const auto row = st.config.cache->layer(0);
   auto work = std::make_shared<gpu::offer_runner>(
       st.config.cache, st.config.device->ops(),
-      transfer_of(x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes()), link.from, link.to,
-      gpu::offer_terms{nullptr, x.shard, x.iteration, gaps_of(self)});
+      transfer_of(x.stream, x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes()), link.from,
+      link.to, gpu::offer_terms{nullptr, x.shard, x.iteration, gaps_of(self)});
   return move(self, stream_id{scheduler::offer_streams}, std::move(work), lend_deadline, x.number,
               "lending", st.config.seat, x.shard);
 } catch (const gpu::channel_ended& e) {

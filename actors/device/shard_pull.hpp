@@ -32,9 +32,10 @@ caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x);
 stream_id stream_of_transfer(stream_id x);
 
 /// The transfer of one side of a pull: `head_count` heads from `first_head` on of a row of
-/// `row_bytes` bytes. Both sides match because `row_bytes` is equal.
-gpu::transfer_launch transfer_of(uint64_t epoch, uint64_t number, const std::vector<slot_run>& runs,
-                                 uint32_t first_head, uint32_t head_count, uint64_t row_bytes);
+/// `row_bytes` bytes. Both sides match because `row_bytes` and the kind of the stream are equal.
+gpu::transfer_launch transfer_of(stream_id stream, uint64_t epoch, uint64_t number,
+                                 const std::vector<slot_run>& runs, uint32_t first_head,
+                                 uint32_t head_count, uint64_t row_bytes);
 
 /// Largest frame of a pull's link, in bytes, for rows of `row_bytes` bytes.
 constexpr uint64_t pull_frame_bytes(uint64_t row_bytes) {

@@ -49,7 +49,7 @@ struct pipeline_parts {
   scheduler::pool_begin began;                     ///< of that, for the epoch to build
   std::shared_ptr<digest_book> digests;            ///< of its K and V; null without
   uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are reconstructed at once
-  uint64_t move_bytes = 8 << 20;     ///< of the pool's KV that are copied at once
+  uint64_t move_bytes = 32 << 20;    ///< of the pool's KV that are copied at once
   bool planned = false; ///< the pipeline to build takes over from one that has ended in order
   bool moved = false;   ///< KV was copied to its shards
   service base;         ///< all but the handles and the epoch

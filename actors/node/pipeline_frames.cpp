@@ -91,7 +91,7 @@ pool_terms pool_terms_of(const config::settings& options, const model::model_spe
   t.member_frame_bytes = member_frame_bytes(options, spec);
   // Rows of any number of heads: pieces of whichever fill a frame best.
   t.move_frame_bytes =
-      std::max<uint64_t>(scheduler::pull_piece_bytes, token_bytes(options, spec) / spec.layers);
+      std::max<uint64_t>(scheduler::move_piece_bytes, token_bytes(options, spec) / spec.layers);
   return t;
 }
 
