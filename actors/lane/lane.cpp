@@ -88,7 +88,7 @@ lane_actor::behavior_type lane(lane_ptr self, lane_config config) {
       },
       [self](const hand_over& x) { return on_hand_over(self, x); },
       [self](wake_atom) {
-        self->state.tokens.resting = false;
+        self->state.tokens.wakes_at = {};
         pump(self);
       },
       [self](status_atom) -> caf::result<uint32_t> {

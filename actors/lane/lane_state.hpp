@@ -71,7 +71,7 @@ struct token_part {
   uint64_t questions = 0; ///< for masks
   /// Of iterations without prompts.
   scheduler::learned_timeout timeout{scheduler::timeout_of_iterations};
-  bool resting = false; ///< a wake message is pending
+  std::chrono::nanoseconds wakes_at{0}; ///< of the wake message that comes first; 0: there is none
 };
 
 /// The prompts that are computed.

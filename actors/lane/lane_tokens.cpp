@@ -144,10 +144,13 @@ void commit(lane_ptr self, uint32_t seat, sampled_token&& drawn) {
 
 bool rests(lane_ptr self) {
   auto& part = self->state.tokens;
-  const auto rest = part.batch.rest(self->clock().now().time_since_epoch());
+  const std::chrono::nanoseconds now = self->clock().now().time_since_epoch();
+  const auto rest = part.batch.rest(now);
   if (rest.count() <= 0) return false;
-  if (!std::exchange(part.resting, true))
+  if (part.wakes_at.count() == 0 || now + rest < part.wakes_at) {
+    part.wakes_at = now + rest;
     self->delayed_send(self, caf::timespan{rest}, wake_atom_v);
+  }
   return true;
 }
 

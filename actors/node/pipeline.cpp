@@ -234,11 +234,20 @@ private:
            && options_.recovery.decode_percent < 100;
   }
 
+  /// How many of the sequences that decoded before come to each batch. Batches on seats of the
+  /// prefill pool get some when all others are full.
+  scheduler::join_share share_of_returning() const {
+    if (!parts_.planned) return {};
+    const auto others = batches_count_ - std::min(batches_count_, prompt_batches(options_));
+    return scheduler::even_share(parts_.returning, others > 0 ? others : batches_count_);
+  }
+
   void make_batches() {
     const auto share = scheduler::share_of_batch(options_.recovery.decode_percent, batches_count_);
     for (uint32_t j = 0; j < batches_count_; ++j) {
       lane_config c{target_of(j), scheduler_};
-      c.tokens = token_lane_config{{{}, share, options_.batching.stand_backs, epoch_ > 1}, masks_};
+      c.tokens = token_lane_config{
+          {{}, share, options_.batching.stand_backs, epoch_ > 1, share_of_returning()}, masks_};
       if (mixes()) c.prompts = prompts_config();
       lanes_.push_back(keep(parent_->spawn(lane, std::move(c))));
       batches_.push_back(lanes_.back());

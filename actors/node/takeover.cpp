@@ -110,11 +110,17 @@ private:
   void stop_batches() {
     stopped_ = self_->clock().now();
     ask_all(config_.server->batches, iteration_timeout, hand_over{true},
-            then(&takeover::copy_rest));
+            then(&takeover::count_sequences));
+  }
+
+  /// The next batches know then when all of them have come.
+  void count_sequences() {
+    committed_ = self_->clock().now();
+    ask_all<uint32_t>(config_.server->batches, iteration_timeout, status_atom_v,
+                      then(&takeover::copy_rest), [this](uint32_t x) { returning_ += x; });
   }
 
   void copy_rest() {
-    committed_ = self_->clock().now();
     if (!mover_) return start();
     mover_->copy_rest(then(&takeover::start));
   }
@@ -126,6 +132,7 @@ private:
     parts.workers = next_;
     parts.planned = true;
     parts.moved = mover_ != nullptr;
+    parts.returning = returning_;
     if (parts.moved) parts.workers.empty.clear(); // they have what was copied
     use_parity();
     renewal result{renewal::outcome::taken, {}, {}};
@@ -199,9 +206,10 @@ private:
   }
 
   /// Asks all of them the same; goes on when all have answered.
-  template <class Actor, class Message, class Then>
-  void ask_all(const std::vector<Actor>& whom, caf::timespan timeout, const Message& what,
-               Then then) {
+  template <class Answer = bool, class Actor, class Message, class Then>
+  void ask_all(
+      const std::vector<Actor>& whom, caf::timespan timeout, const Message& what, Then then,
+      const std::function<void(Answer)>& take = [](Answer) {}) {
     struct round {
       size_t left = 0;
       std::optional<std::string> failure;
@@ -211,7 +219,8 @@ private:
     for (const auto& who : whom)
       self_->request(who, timeout, what)
           .then(
-              [x, then](bool) {
+              [x, then, take, me = shared_from_this()](Answer answer) {
+                take(answer);
                 if (--x->left == 0) then(x->failure);
               },
               [x, then, me = shared_from_this()](const caf::error& e) {
@@ -226,6 +235,7 @@ private:
   epoch_members next_;
   std::shared_ptr<kv_mover> mover_; ///< null: no KV has to move
   bool stopping_ = false;           ///< launchers were asked to stop
+  uint32_t returning_ = 0;          ///< sequences that decoded when they stopped
   /// The copy began; launchers were to stop; nothing ran any more; the rest was copied.
   caf::actor_clock::time_point began_{}, stopped_{}, committed_{}, copied_{};
 };

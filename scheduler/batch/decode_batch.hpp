@@ -25,6 +25,7 @@ struct decode_batch_settings {
   /// Launches that a sequence may sit out for prompts, from its joining to its end (S-M12).
   uint32_t stand_backs = 0;
   bool gathers = false; ///< an epoch before this one has left sequences, which will join
+  join_share share{};   ///< of these
 };
 
 /// A sequence as it joins.
@@ -89,7 +90,8 @@ public:
   };
 
   explicit decode_batch(decode_batch_settings settings = {})
-      : settings_{settings}, pace_{settings.rebuild_percent}, gathering_{settings.gathers} {}
+      : settings_{settings}, pace_{settings.rebuild_percent}, gathering_{settings.gathers,
+                                                                         settings.share} {}
 
   /// It gets a row before the next launch that does not run ahead.
   void join(decode_join x, nanoseconds now);

@@ -3,40 +3,58 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <limits>
 
 namespace lamella::scheduler {
 
+/// How many sequences of the epoch before come to each batch. Where nothing is known of them, none
+/// need come, and any number may.
+struct join_share {
+  uint32_t least = 0, most = std::numeric_limits<uint32_t>::max();
+};
+
+/// So many sequences, spread evenly over some batches.
+constexpr join_share even_share(uint32_t sequences, uint32_t batches) {
+  if (batches == 0) return {};
+  return {sequences / batches, (sequences + batches - 1) / batches};
+}
+
 /// Sequences of the epoch before join the batch of the next one within milliseconds, each by a
 /// message of its own request. An iteration of the first of them would make all others wait for its
-/// end, and for that of the one behind it, which is launched early. The batch waits until none has
-/// joined for `quiet`, and for `most` at most.
+/// end, and for that of the one behind it, which is launched early. The batch waits until all of
+/// its share have joined or, where it may have got its share, until none has joined for `quiet`;
+/// and for `longest` at most.
 class join_gathering {
 public:
   using nanoseconds = std::chrono::nanoseconds;
   static constexpr nanoseconds quiet = std::chrono::milliseconds{2};
-  static constexpr nanoseconds most = std::chrono::milliseconds{20};
+  static constexpr nanoseconds longest = std::chrono::milliseconds{20};
 
   /// `waits`: an epoch before this one has left sequences.
-  explicit join_gathering(bool waits = false) : waits_{waits} {}
+  explicit join_gathering(bool waits = false, join_share share = {})
+      : waits_{waits && share.most > 0}, share_{share} {}
 
   /// A sequence has joined.
   void joined(nanoseconds now) {
-    if (!any_) first_ = now;
-    any_ = true;
+    if (count_++ == 0) first_ = now;
     newest_ = now;
   }
 
   /// From `now` to the first launch; 0: at once, and for ever.
   nanoseconds rest(nanoseconds now) {
-    if (!waits_ || !any_) return nanoseconds{0};
-    const auto left = std::min(newest_ + quiet, first_ + most) - now;
-    if (left > nanoseconds{0}) return left;
+    if (!waits_ || count_ == 0) return nanoseconds{0};
+    auto end = first_ + longest;
+    if (count_ >= share_.least) end = std::min(end, newest_ + quiet);
+    if (count_ < share_.most && now < end) return end - now;
     waits_ = false;
     return nanoseconds{0};
   }
 
 private:
-  bool waits_, any_ = false; ///< any: a sequence has joined
+  bool waits_;
+  join_share share_;
+  uint32_t count_ = 0; ///< have joined
   nanoseconds first_{0}, newest_{0};
 };
 

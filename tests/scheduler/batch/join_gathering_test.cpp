@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+using lamella::scheduler::even_share;
 using lamella::scheduler::join_gathering;
 using namespace std::chrono_literals;
 
@@ -31,4 +32,34 @@ TEST_CASE("a batch of the first epoch waits for nobody") {
   join_gathering x;
   x.joined(10ms);
   CHECK(x.rest(10ms) == 0ms);
+}
+
+TEST_CASE("a batch begins as soon as its share of the sequences has joined") {
+  join_gathering x{true, even_share(3, 1)};
+  x.joined(10ms);
+  x.joined(11ms);
+  CHECK(x.rest(11ms) == 19ms); // the third one may take long: it has its own request to hear of it
+  x.joined(15ms);
+  CHECK(x.rest(15ms) == 0ms);
+}
+
+TEST_CASE("a batch that may have got its share waits for a moment, and not for ever for one that "
+          "does not come") {
+  join_gathering x{true, even_share(7, 3)}; // two or three
+  x.joined(10ms);
+  CHECK(x.rest(13ms) == 17ms);
+  x.joined(14ms);
+  CHECK(x.rest(14ms) == 2ms);
+  CHECK(x.rest(16ms) == 0ms);
+  join_gathering late{true, even_share(6, 3)};
+  late.joined(10ms);
+  CHECK(late.rest(29ms) == 1ms);
+  CHECK(late.rest(30ms) == 0ms);
+}
+
+TEST_CASE("a batch waits for nobody where no sequence comes back") {
+  join_gathering x{true, even_share(0, 2)};
+  x.joined(10ms);
+  CHECK(x.rest(10ms) == 0ms);
+  CHECK(even_share(5, 0).least == 0);
 }
