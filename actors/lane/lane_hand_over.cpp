@@ -2,9 +2,15 @@
 
 #include "actors/lane/lane_pump.hpp"
 
+#include <utility>
+
 namespace lamella::actors {
 
 namespace {
+
+/// Whoever asks where an iteration ends is about to stop this lane, and asks again each time. If
+/// nothing comes of it, launches run ahead again after so many.
+constexpr uint32_t calm_launches = 8;
 
 /// The allocator learns what of the sequences is committed.
 void tell_positions(lane_ptr self) {
@@ -24,11 +30,22 @@ void finish_hand_over(lane_ptr self) {
   st.handed.reset();
 }
 
+void tell_beat(lane_ptr self) {
+  auto& st = self->state;
+  if (!st.beat || st.line.flights().size() > 1) return;
+  tell_positions(self);
+  std::exchange(st.beat, std::nullopt)->deliver(true);
+}
+
 caf::result<bool> on_hand_over(lane_ptr self, const hand_over& x) {
   auto& st = self->state;
   if (!x.stop) {
     tell_positions(self);
-    return true;
+    st.calm = calm_launches;
+    if (st.line.idle()) return true;
+    if (st.beat) st.beat->deliver(true);
+    st.beat = self->make_response_promise<bool>();
+    return *st.beat;
   }
   st.handing = true;
   st.handed = self->make_response_promise<bool>();

@@ -5,9 +5,13 @@
 
 namespace lamella::actors {
 
-/// Without `stop`, the allocator learns at once what of the sequences is committed; with it, when
-/// nothing runs any more. Prompts' positions are told with each chunk.
+/// The allocator learns what of the sequences is committed: without `stop` at once, and again with
+/// the answer, at the end of an iteration that runs; with it when nothing runs any more. Prompts'
+/// positions are told with each chunk.
 caf::result<bool> on_hand_over(lane_ptr self, const hand_over& x);
+
+/// Answers whoever waits for the end of an iteration, if no more than one runs now.
+void tell_beat(lane_ptr self);
 
 /// Nothing is launched any more: another pipeline goes on with these sequences, as soon as what was
 /// computed is in the pool.

@@ -1,5 +1,6 @@
 #include "actors/lane/lane_iterations.hpp"
 
+#include "actors/lane/lane_hand_over.hpp"
 #include "actors/lane/lane_launch.hpp"
 #include "actors/lane/lane_prompts.hpp"
 #include "actors/lane/lane_pump.hpp"
@@ -86,12 +87,14 @@ void on_sampled(lane_ptr self, uint64_t iteration, uint32_t attempt, sampled ans
   if (flight.has_prompts())
     take_prompts(self, flight, std::move(of_prompts), now_of(self) - flight.launched);
   pump(self);
+  tell_beat(self);
 }
 
 } // namespace
 
 bool launch_iteration(lane_ptr self) {
   auto& st = self->state;
+  if (st.calm > 0) --st.calm;
   // Prompts keep the number of their iteration: pulls wait for it.
   const bool same = !st.prompts.again.empty();
   auto spans = next_spans(self);

@@ -2,6 +2,7 @@
 
 #include "actors/kv/kv_mover.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/node/batch_stop.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/requests.hpp"
 #include "actors/shared/events.hpp"
@@ -43,6 +44,7 @@ public:
   /// Its pipeline is lost.
   void abandon() {
     stop_copy("a worker was lost");
+    if (batches_) batches_->abandon();
     config_.server = nullptr;
   }
 
@@ -59,7 +61,8 @@ private:
   }
 
   void begin_copy() {
-    if (next_.lenders.empty()) return stop_prompts();
+    batches_ = std::make_shared<batch_stop>(self_, config_.server->batches, config_.goes_on);
+    if (next_.lenders.empty()) return feel_batches();
     mover_ = std::make_shared<kv_mover>(self_, mover_config());
     tell(event_kind::kv_move_begun, {{"epoch", next_.epoch},
                                      {"from", next_.sizes_before.attention},
@@ -87,15 +90,17 @@ private:
     return c;
   }
 
-  void copy_first() { mover_->copy(then(&takeover::ask_for_positions)); }
+  void copy_first() { mover_->copy(then(&takeover::feel_batches)); }
 
-  /// What was decoded meanwhile is told every few tokens only.
-  void ask_for_positions() {
-    ask_all(config_.server->batches, iteration_timeout, hand_over{false},
-            then(&takeover::copy_again));
+  /// What was decoded meanwhile is told then, too: otherwise every few tokens only.
+  void feel_batches() {
+    batches_->feel([me = shared_from_this()] { me->copy_again(); });
   }
 
-  void copy_again() { mover_->copy(then(&takeover::stop_prompts)); }
+  void copy_again() {
+    if (!mover_) return stop_prompts();
+    mover_->copy(then(&takeover::stop_prompts));
+  }
 
   void stop_prompts() {
     stopping_ = true;
@@ -109,8 +114,7 @@ private:
 
   void stop_batches() {
     stopped_ = self_->clock().now();
-    ask_all(config_.server->batches, iteration_timeout, hand_over{true},
-            then(&takeover::count_sequences));
+    batches_->stop(then(&takeover::count_sequences));
   }
 
   /// The next batches know then when all of them have come.
@@ -233,6 +237,7 @@ private:
   takeover_config config_;
   std::function<void(renewal)> done_;
   epoch_members next_;
+  std::shared_ptr<batch_stop> batches_;
   std::shared_ptr<kv_mover> mover_; ///< null: no KV has to move
   bool stopping_ = false;           ///< launchers were asked to stop
   uint32_t returning_ = 0;          ///< sequences that decoded when they stopped

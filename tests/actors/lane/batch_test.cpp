@@ -48,6 +48,36 @@ TEST_CASE("sequences of the epoch before all run in the first iteration of the n
 }
 
 TEST_CASE(
+    "whoever asks a batch where an iteration ends is told then, and none is launched ahead for "
+    "a while") {
+  world w;
+  const auto idle = w.ask<bool>(w.batch_, hand_over{false});
+  w.settle();
+  CHECK(idle->came);
+  w.join(w.joining(1));
+  w.play(8);
+  REQUIRE(w.replica->asked.size() == 2); // it runs ahead again
+  const auto next = [&] { return w.replica->asked.begin()->first.second; };
+  const auto first = w.ask<bool>(w.batch_, hand_over{false});
+  w.settle();
+  CHECK_FALSE(first->came);
+  w.kv->filled.clear();
+  w.answer(next());
+  CHECK(first->came);
+  CHECK(w.kv->filled.size() == 1); // what it has committed is told with the answer
+  CHECK(w.replica->asked.size() == 1);
+  const auto second = w.ask<bool>(w.batch_, hand_over{false});
+  w.settle();
+  w.answer(next());
+  CHECK(second->came);
+  for (int i = 0; i < 7; ++i) {
+    CHECK(w.replica->asked.size() == 1);
+    w.answer(next());
+  }
+  CHECK(w.replica->asked.size() == 2);
+}
+
+TEST_CASE(
     "V-M14 a sequence that leaves is in no later iteration, and gives back once nothing uses it") {
   world w;
   w.join(w.joining(1));

@@ -1,0 +1,33 @@
+#include "scheduler/batch/common_stop.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella::scheduler;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<uint32_t> further(const std::vector<batch_beat>& beats) {
+  return further_iterations(beats);
+}
+
+} // namespace
+
+TEST_CASE("batches that end their iterations at about the same time launch no more") {
+  CHECK(further({}).empty());
+  CHECK(further({{100ms, 20ms}}) == std::vector<uint32_t>{0});
+  CHECK(further({{100ms, 20ms}, {109ms, 20ms}, {105ms, 20ms}}) == std::vector<uint32_t>{0, 0, 0});
+}
+
+TEST_CASE("a batch that would wait for more than half of its iteration launches another one") {
+  CHECK(further({{100ms, 20ms}, {111ms, 20ms}}) == std::vector<uint32_t>{1, 0});
+  CHECK(further({{100ms, 20ms}, {100ms, 70ms}}) == std::vector<uint32_t>{3, 0});
+}
+
+TEST_CASE("a batch that runs nothing stops at once, and nobody waits for its time") {
+  CHECK(further({{500ms, 0ms}, {100ms, 20ms}}) == std::vector<uint32_t>{0, 0});
+}
+
+TEST_CASE("however long another one takes, a batch launches some iterations and no more") {
+  CHECK(further({{100ms, 1ms}, {100ms, 1s}}) == std::vector<uint32_t>{further_most, 0});
+}
