@@ -117,9 +117,9 @@ struct kv_rebuilding {
   bool some = false;
 };
 
-/// Has a batch tell the allocator how many positions of each sequence are committed. With `stop`, a
-/// batch or a prefill worker launches nothing more, because another pipeline takes over; answered
-/// when its devices have ended what was launched.
+/// Has a batch tell the allocator what is committed; answered when the iteration that runs has
+/// ended. With `stop`, a batch or a prefill worker launches nothing more, because another pipeline
+/// takes over; answered when its devices have ended what was launched.
 struct hand_over {
   bool stop = false;
 };
