@@ -217,9 +217,9 @@ class Takeovers:
         return [x for began, x in gaps if any(began - 0.001 < t < began + x for t in self.moments)]
 
 
-def during(gaps, windows):
-    """Those gaps that overlap a change."""
-    return [x for began, x in gaps if any(began < b and began + x > a for a, b in windows)]
+def during(gaps, windows, are=True):
+    """Those gaps that overlap a change, or those that do not."""
+    return [x for began, x in gaps if any(began < b and began + x > a for a, b in windows) == are]
 
 
 def run(options):
@@ -253,6 +253,7 @@ def run(options):
               "slots_in_use": slots_in_use(service), "requests_per_second": round(rate * options.load / 100, 2),
               "gaps_at_rest": percentiles(quiet), "gaps": percentiles([x for _, x in load.gaps]),
               "gaps_during_changes": percentiles(during(load.gaps, events.windows)),
+              "gaps_between_changes": percentiles(during(load.gaps, events.windows, False)),
               "pauses_of_takeovers": percentiles(takeovers.pauses(load.gaps))}
     return result, not (events.bad or load.wrong or result["slots_in_use"])
 
