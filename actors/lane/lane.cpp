@@ -16,7 +16,7 @@ namespace {
 
 /// Can the next iteration be launched before the newest one has answered (decision 20)?
 bool can_run_ahead(const lane_state& st) {
-  return st.calm == 0 && st.line.may_run_ahead() && st.tokens.batch.rows_are_known()
+  return st.in_step == 0 && st.line.may_run_ahead() && st.tokens.batch.rows_are_known()
          && (!st.config.prompts || st.prompts.plan->empty());
 }
 

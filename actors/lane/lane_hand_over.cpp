@@ -10,7 +10,7 @@ namespace {
 
 /// Whoever asks where an iteration ends is about to stop this lane, and asks again each time. If
 /// nothing comes of it, launches run ahead again after so many.
-constexpr uint32_t calm_launches = 8;
+constexpr uint32_t launches_in_step = 8;
 
 /// The allocator learns what of the sequences is committed.
 void tell_positions(lane_ptr self) {
@@ -30,22 +30,22 @@ void finish_hand_over(lane_ptr self) {
   st.handed.reset();
 }
 
-void tell_beat(lane_ptr self) {
+void tell_iteration_end(lane_ptr self) {
   auto& st = self->state;
-  if (!st.beat || st.line.flights().size() > 1) return;
+  if (!st.end_asked || st.line.flights().size() > 1) return;
   tell_positions(self);
-  std::exchange(st.beat, std::nullopt)->deliver(true);
+  std::exchange(st.end_asked, std::nullopt)->deliver(true);
 }
 
 caf::result<bool> on_hand_over(lane_ptr self, const hand_over& x) {
   auto& st = self->state;
   if (!x.stop) {
     tell_positions(self);
-    st.calm = calm_launches;
+    st.in_step = launches_in_step;
     if (st.line.idle()) return true;
-    if (st.beat) st.beat->deliver(true);
-    st.beat = self->make_response_promise<bool>();
-    return *st.beat;
+    if (st.end_asked) st.end_asked->deliver(true);
+    st.end_asked = self->make_response_promise<bool>();
+    return *st.end_asked;
   }
   st.handing = true;
   st.handed = self->make_response_promise<bool>();

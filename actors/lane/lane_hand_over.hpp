@@ -11,7 +11,7 @@ namespace lamella::actors {
 caf::result<bool> on_hand_over(lane_ptr self, const hand_over& x);
 
 /// Answers whoever waits for the end of an iteration, if no more than one runs now.
-void tell_beat(lane_ptr self);
+void tell_iteration_end(lane_ptr self);
 
 /// Nothing is launched any more: another pipeline goes on with these sequences, as soon as what was
 /// computed is in the pool.

@@ -87,14 +87,14 @@ void on_sampled(lane_ptr self, uint64_t iteration, uint32_t attempt, sampled ans
   if (flight.has_prompts())
     take_prompts(self, flight, std::move(of_prompts), now_of(self) - flight.launched);
   pump(self);
-  tell_beat(self);
+  tell_iteration_end(self);
 }
 
 } // namespace
 
 bool launch_iteration(lane_ptr self) {
   auto& st = self->state;
-  if (st.calm > 0) --st.calm;
+  if (st.in_step > 0) --st.in_step;
   // Prompts keep the number of their iteration: pulls wait for it.
   const bool same = !st.prompts.again.empty();
   auto spans = next_spans(self);

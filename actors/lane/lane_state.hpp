@@ -138,8 +138,9 @@ struct lane_state {
   bool cut = false;     ///< nothing is started: the pipeline is about to be rebuilt
   bool handing = false; ///< another pipeline takes over: nothing more is started
   std::optional<caf::typed_response_promise<bool>> handed; ///< unanswered: something still runs
-  std::optional<caf::typed_response_promise<bool>> beat;   ///< answered when an iteration has ended
-  uint32_t calm = 0; ///< so many launches have none launched ahead behind them
+  std::optional<caf::typed_response_promise<bool>>
+      end_asked;        ///< answered when an iteration has ended
+  uint32_t in_step = 0; ///< so many launches have none launched ahead behind them
   const char* name = "batch";
 };
 

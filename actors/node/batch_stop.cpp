@@ -23,7 +23,7 @@ batch_stop::batch_stop(caf::event_based_actor* self, const std::vector<batch_act
   for (const auto& who : batches) batches_.push_back({who, {}, {}});
 }
 
-void batch_stop::feel(std::function<void()> ready) {
+void batch_stop::observe(std::function<void()> ready) {
   if (batches_.empty()) return ready();
   ready_ = std::move(ready);
   for (size_t i = 0; i < batches_.size(); ++i) ask(i);
@@ -32,18 +32,18 @@ void batch_stop::feel(std::function<void()> ready) {
 void batch_stop::ask(size_t i) {
   batches_[i].asked = self_->clock().now();
   self_->request(batches_[i].who, iteration_timeout, hand_over{false})
-      .then([me = shared_from_this(), i](bool) { me->on_beat(i, true); },
-            [me = shared_from_this(), i](const caf::error&) { me->on_beat(i, false); });
+      .then([me = shared_from_this(), i](bool) { me->on_iteration_end(i, true); },
+            [me = shared_from_this(), i](const caf::error&) { me->on_iteration_end(i, false); });
 }
 
 /// Of a batch that is gone the supervisor hears, and of one that hangs whoever stops it.
-void batch_stop::on_beat(size_t i, bool good) {
+void batch_stop::on_iteration_end(size_t i, bool good) {
   if (!goes_on_() || batches_.empty()) return;
   auto& x = batches_[i];
   const auto now = self_->clock().now();
-  x.rests = !good || (now - x.asked < at_once && x.beats > 0); // the first may have been ending
-  x.beat = {now.time_since_epoch(), x.rests ? now - now : now - x.asked};
-  ++x.beats;
+  x.rests = !good || (now - x.asked < at_once && x.ends > 0); // the first may have been ending
+  x.newest = {now.time_since_epoch(), x.rests ? now - now : now - x.asked};
+  ++x.ends;
   const bool told = stopping_ && x.further == 0;
   if (x.further > 0 && (x.rests || --x.further == 0)) {
     x.further = 0;
@@ -51,12 +51,12 @@ void batch_stop::on_beat(size_t i, bool good) {
   } else if (!told && !x.rests) {
     ask(i);
   }
-  if (ready_ && all_felt()) std::exchange(ready_, nullptr)();
+  if (ready_ && all_observed()) std::exchange(ready_, nullptr)();
 }
 
 /// The first answer came in the middle of an iteration.
-bool batch_stop::all_felt() const {
-  return std::ranges::all_of(batches_, [](const one& x) { return x.rests || x.beats > 1; });
+bool batch_stop::all_observed() const {
+  return std::ranges::all_of(batches_, [](const one& x) { return x.rests || x.ends > 1; });
 }
 
 void batch_stop::stop(result done) {
@@ -64,9 +64,9 @@ void batch_stop::stop(result done) {
   done_ = std::move(done);
   stopping_ = true;
   left_ = batches_.size();
-  std::vector<scheduler::batch_beat> beats;
-  for (const auto& x : batches_) beats.push_back(x.beat);
-  const auto further = scheduler::further_iterations(beats);
+  std::vector<scheduler::running_iteration> ends;
+  for (const auto& x : batches_) ends.push_back(x.newest);
+  const auto further = scheduler::further_iterations(ends);
   for (size_t i = 0; i < batches_.size(); ++i) {
     batches_[i].further = further[i];
     if (further[i] == 0) tell_to_stop(i);

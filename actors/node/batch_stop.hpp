@@ -14,8 +14,8 @@
 
 namespace lamella::actors {
 
-/// A part of the actor that it was made for: its functions run on that actor's thread. From feel()
-/// on, the batches launch nothing ahead, and tell of the end of each iteration.
+/// A part of the actor that it was made for: its functions run on that actor's thread. From
+/// observe() on, the batches launch nothing ahead, and tell of the end of each iteration.
 class batch_stop : public std::enable_shared_from_this<batch_stop> {
 public:
   using result = std::function<void(std::optional<std::string> failure)>;
@@ -26,7 +26,7 @@ public:
 
   /// Calls `ready` when all batches have told of an iteration from its beginning to its end, or run
   /// none. The allocator knows then what was committed a moment ago.
-  void feel(std::function<void()> ready);
+  void observe(std::function<void()> ready);
 
   /// Stops each batch behind the iteration by which none waits long for the others
   /// (scheduler/batch/common_stop.hpp), and calls `done` when all have stopped.
@@ -39,15 +39,15 @@ private:
   struct one {
     batch_actor who;
     caf::actor_clock::time_point asked{};
-    scheduler::batch_beat beat;
-    uint32_t beats = 0;   ///< ends of iterations that it has told of
+    scheduler::running_iteration newest;
+    uint32_t ends = 0;    ///< ends of iterations that it has told of
     bool rests = false;   ///< it ran nothing when it was asked
     uint32_t further = 0; ///< while stopping: iterations that it ends before it is told
   };
   void ask(size_t i);
-  void on_beat(size_t i, bool good);
+  void on_iteration_end(size_t i, bool good);
   void tell_to_stop(size_t i);
-  bool all_felt() const;
+  bool all_observed() const;
 
   caf::event_based_actor* self_;
   std::vector<one> batches_;

@@ -62,7 +62,7 @@ private:
 
   void begin_copy() {
     batches_ = std::make_shared<batch_stop>(self_, config_.server->batches, config_.goes_on);
-    if (next_.lenders.empty()) return feel_batches();
+    if (next_.lenders.empty()) return observe_batches();
     mover_ = std::make_shared<kv_mover>(self_, mover_config());
     tell(event_kind::kv_move_begun, {{"epoch", next_.epoch},
                                      {"from", next_.sizes_before.attention},
@@ -90,11 +90,11 @@ private:
     return c;
   }
 
-  void copy_first() { mover_->copy(then(&takeover::feel_batches)); }
+  void copy_first() { mover_->copy(then(&takeover::observe_batches)); }
 
   /// What was decoded meanwhile is told then, too: otherwise every few tokens only.
-  void feel_batches() {
-    batches_->feel([me = shared_from_this()] { me->copy_again(); });
+  void observe_batches() {
+    batches_->observe([me = shared_from_this()] { me->copy_again(); });
   }
 
   void copy_again() {

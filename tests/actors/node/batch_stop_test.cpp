@@ -10,13 +10,13 @@ namespace {
 using std::chrono::milliseconds;
 
 /// A batch that does nothing but to end iterations.
-struct beating {
+struct script {
   caf::timespan first, period; ///< to the end of the first iteration; between two
-  std::optional<caf::typed_response_promise<bool>> beat{}, stop{};
+  std::optional<caf::typed_response_promise<bool>> newest{}, stop{};
   std::optional<caf::actor_clock::time_point> ended{};
 };
 
-auto beating_batch(std::shared_ptr<beating> x) {
+auto scripted_batch(std::shared_ptr<script> x) {
   return [x](batch_actor::pointer self) -> batch_actor::behavior_type {
     self->delayed_send(self, x->first, wake_atom_v);
     return {
@@ -25,12 +25,12 @@ auto beating_batch(std::shared_ptr<beating> x) {
         [](const iteration_failed&) {},
         [](const kv_rebuilding&) {},
         [x, self](const hand_over& asked) -> caf::result<bool> {
-          auto& promise = asked.stop ? x->stop : x->beat;
+          auto& promise = asked.stop ? x->stop : x->newest;
           promise = self->make_response_promise<bool>();
           return *promise;
         },
         [x, self](wake_atom) {
-          if (auto beat = std::exchange(x->beat, std::nullopt)) beat->deliver(true);
+          if (auto newest = std::exchange(x->newest, std::nullopt)) newest->deliver(true);
           if (x->stop) {
             x->ended = self->clock().now();
             x->stop->deliver(true);
@@ -44,22 +44,22 @@ auto beating_batch(std::shared_ptr<beating> x) {
 }
 
 struct stopping_world : stage {
-  std::vector<std::shared_ptr<beating>> books;
+  std::vector<std::shared_ptr<script>> books;
   std::vector<batch_actor> batches;
   std::shared_ptr<batch_stop> stop;
-  bool felt = false, goes_on = true;
+  bool observed = false, goes_on = true;
   std::optional<std::optional<std::string>> stopped;
 
-  void beats(milliseconds first, milliseconds period) {
-    books.push_back(std::make_shared<beating>(beating{first, period}));
-    batches.push_back(spawn(beating_batch(books.back())));
+  void iterates(milliseconds first, milliseconds period) {
+    books.push_back(std::make_shared<script>(script{first, period}));
+    batches.push_back(spawn(scripted_batch(books.back())));
   }
   void rests() { batches.push_back(spawn(stand_in_batch(std::make_shared<std::vector<bool>>()))); }
   /// Whoever stops them; a wake message has it do so.
   caf::actor begin() {
     auto who = spawn([this](caf::event_based_actor* self) -> caf::behavior {
       stop = std::make_shared<batch_stop>(self, batches, [this] { return goes_on; });
-      stop->feel([this] { felt = true; });
+      stop->observe([this] { observed = true; });
       return {[this](wake_atom) {
         stop->stop([this](std::optional<std::string> why) { stopped = std::move(why); });
       }};
@@ -76,15 +76,15 @@ struct stopping_world : stage {
 } // namespace
 
 TEST_CASE_FIXTURE(stopping_world, "batches stop within half an iteration of each other") {
-  beats(milliseconds{2}, milliseconds{20});
-  beats(milliseconds{17}, milliseconds{20});
-  beats(milliseconds{5}, milliseconds{45});
+  iterates(milliseconds{2}, milliseconds{20});
+  iterates(milliseconds{17}, milliseconds{20});
+  iterates(milliseconds{5}, milliseconds{45});
   rests();
   const auto who = begin();
   advance(milliseconds{49});
-  CHECK_FALSE(felt);
+  CHECK_FALSE(observed);
   advance(milliseconds{2}); // the longest has run from its beginning to its end
-  REQUIRE(felt);
+  REQUIRE(observed);
   stop_all(who);
   CHECK_FALSE(stopped);
   advance(milliseconds{100});
@@ -101,19 +101,19 @@ TEST_CASE_FIXTURE(stopping_world, "batches that run nothing stop at once") {
   rests();
   rests();
   const auto who = begin();
-  CHECK(felt);
+  CHECK(observed);
   stop_all(who);
   REQUIRE(stopped);
   CHECK_FALSE(stopped->has_value());
 }
 
 TEST_CASE_FIXTURE(stopping_world, "nobody is called once the pipeline is lost") {
-  beats(milliseconds{2}, milliseconds{20});
+  iterates(milliseconds{2}, milliseconds{20});
   begin();
   goes_on = false;
   stop->abandon();
   advance(milliseconds{100});
-  CHECK_FALSE(felt);
+  CHECK_FALSE(observed);
   CHECK(stop.use_count() == 1); // nothing is left that would keep it
 }
 

@@ -7,8 +7,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::vector<uint32_t> further(const std::vector<batch_beat>& beats) {
-  return further_iterations(beats);
+std::vector<uint32_t> further(const std::vector<running_iteration>& ends) {
+  return further_iterations(ends);
 }
 
 } // namespace
