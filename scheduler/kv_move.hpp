@@ -25,6 +25,12 @@ struct kv_move_shape {
   std::set<uint32_t> kept{}; ///< members of the next epoch that store what they stored before
 };
 
+/// Slots that go from a table to one of the next epoch.
+struct kv_move_load {
+  uint32_t from_table = 0, to_table = 0, slots = 0;
+  friend bool operator==(const kv_move_load&, const kv_move_load&) = default;
+};
+
 /// The copies that bring slots of a table to a table of the next epoch: every member of the one
 /// takes its heads from those members of the other that have them. Slots that stay in their table
 /// need none to members in `kept`.
@@ -46,6 +52,26 @@ inline std::vector<kv_copy> copies_of(const kv_move_shape& x, uint32_t from_tabl
     }
   }
   return copies;
+}
+
+/// Bytes that a member of the next epoch gets, and those of its whole cache.
+struct kv_member_bytes {
+  uint64_t copied = 0, whole = 0;
+  friend bool operator==(const kv_member_bytes&, const kv_member_bytes&) = default;
+};
+
+/// Of each member of the next epoch, by number. `slot_bytes`: of all heads of a slot.
+inline std::vector<kv_member_bytes> bytes_of_members(const kv_move_shape& x,
+                                                     const std::vector<kv_move_load>& loads,
+                                                     uint64_t slot_bytes) {
+  std::vector<kv_member_bytes> bytes(x.to.members());
+  for (uint32_t i = 0; i < bytes.size(); ++i)
+    bytes[i].whole =
+        x.to.slots_of(x.to.cell_of(i)) * slot_bytes * x.to.heads(x.kv_heads, i).count / x.kv_heads;
+  for (const auto& load : loads)
+    for (const auto& copy : copies_of(x, load.from_table, load.to_table))
+      bytes[copy.to].copied += load.slots * slot_bytes * copy.heads / x.kv_heads;
+  return bytes;
 }
 
 } // namespace lamella::scheduler

@@ -101,12 +101,12 @@ void on_pulled(kv_allocator_ptr self, const kv_pulled& x) {
   publish(self);
 }
 
-caf::result<bool> on_move_begin(kv_allocator_ptr self, const kv_move_begin& x) {
+caf::result<kv_move_plan> on_move_begin(kv_allocator_ptr self, const kv_move_begin& x) {
   auto& ledger = self->state.ledger;
   if (x.epoch != ledger.epoch) return caf::make_error(ec::aborted);
   if (!begin_move(ledger, x.slots, x.level)) return caf::make_error(ec::kv_exhausted);
   publish(self);
-  return true;
+  return kv_move_plan{loads_of_move(ledger)};
 }
 
 caf::result<bool> on_move_done(kv_allocator_ptr self, const kv_move_done& x) {

@@ -46,10 +46,18 @@ void kv_mover::begin(result done) {
   self_
       ->request(config_.allocator, allocator_timeout,
                 kv_move_begin{config_.epoch_before, slots_of(config_.shape.to), config_.level})
-      .then([done](bool) { done(std::nullopt); },
-            [me = shared_from_this(), done](const caf::error& e) {
-              done(explain(me->self_->system(), e));
-            });
+      .then(
+          [me = shared_from_this(), done](const kv_move_plan& x) {
+            const auto& c = me->config_;
+            std::vector<uint64_t> bytes;
+            for (const auto& member : scheduler::bytes_of_members(c.shape, x.loads, c.slot_bytes))
+              bytes.push_back(scheduler::room_for(member.copied, member.whole, c.window_bytes));
+            me->shortage_ = scheduler::shortage_of(bytes, c.rooms);
+            done(std::nullopt);
+          },
+          [me = shared_from_this(), done](const caf::error& e) {
+            done(explain(me->self_->system(), e));
+          });
 }
 
 void kv_mover::copy(result done) { copy_next(piece_timeout, done); }

@@ -3,6 +3,7 @@
 
 #include "actors/protocol/actors.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/kv/memory_room.hpp"
 #include "scheduler/kv_move.hpp"
 #include "scheduler/slot_pool.hpp"
 
@@ -23,8 +24,10 @@ struct kv_mover_config {
   bool level = false; ///< sequences change their tables until these are about equally full
   std::vector<kv_source_actor> lenders;      ///< members of the present epoch, by number
   std::vector<attention_shard_actor> shards; ///< members of the next one
+  std::vector<scheduler::memory_room> rooms; ///< of these
   kv_allocator_actor allocator;
   uint64_t slot_bytes = 1;        ///< K and V of a slot, all heads and layers
+  uint64_t window_bytes = 0;      ///< that a member's cache makes resident at once
   uint64_t piece_bytes = 8 << 20; ///< copied at once
 };
 
@@ -39,6 +42,10 @@ public:
 
   /// Reserves places in the tables of the next epoch. Fails when there is no room.
   void begin(result done);
+
+  /// Why the memory of the next epoch's members does not hold what is in use at the beginning;
+  /// nothing: it does.
+  const std::optional<scheduler::memory_shortage>& shortage() const { return shortage_; }
 
   /// Copies what is committed and not yet copied, until nothing is left.
   void copy(result done);
@@ -63,6 +70,7 @@ private:
   uint64_t number_ = 0; ///< of the newest copy
   uint64_t slots_copied_ = 0;
   bool over_ = false;
+  std::optional<scheduler::memory_shortage> shortage_;
 };
 
 } // namespace lamella::actors

@@ -20,6 +20,8 @@ using scheduler::worker_role;
 
 /// After an epoch that the pipeline could not move to.
 constexpr std::chrono::seconds drop_rest{1};
+/// Before the reason why KV cannot be moved to the shards of the next epoch.
+constexpr const char* recomputed = "its KV is computed again: ";
 
 /// The epoch is complete: hands it to the supervisor. A shard has the KV only if its cache is the
 /// one that the newest pipeline wrote to: a cache created for an epoch that was never handed out
@@ -93,6 +95,7 @@ void on_ready(membership_ptr self, const membership_state::numbered_plan& what, 
   if (attends && number != no_part) {
     result.shards[number] = std::move(answer.shard);
     result.caches[number] = st.memory[where][part_of_shard(st, what.design, number)];
+    result.rooms[number] = {st.members.at(where).info.host, answer.free_bytes};
   } else if (!attends) {
     result.replicas[number] = std::move(answer.replica);
     result.own_kv[number] = {std::move(answer.shard), std::move(answer.source)};
@@ -109,15 +112,33 @@ void on_ready(membership_ptr self, const membership_state::numbered_plan& what, 
   hand_out(self);
 }
 
+/// A worker has no memory for its part beside the one that it has: it is well, and goes on serving.
+void give_up_beside(membership_ptr self, const std::string& why) {
+  auto& st = self->state;
+  st.apart = !st.current->what.levels;
+  tell(event_kind::epoch_dropped, {{"epoch", st.current->what.epoch}, {"reason", why}});
+  if (st.apart && st.changing) st.changing->reason = recomputed + why;
+  st.asked->promise.deliver(caf::make_error(st.apart ? ec::no_memory : ec::aborted, why));
+  st.asked.reset();
+  abort_opening(self);
+}
+
+void on_refused(membership_ptr self, const seat& where, bool alone, const caf::error& reason) {
+  const auto why = explain(self->system(), reason);
+  if (!alone && reason == ec::no_memory) return give_up_beside(self, why);
+  self->state.lose(where, why, cause_of_refusal(reason));
+}
+
 void send_order(membership_ptr self, const seat& where, const epoch_open& order) {
   auto& st = self->state;
+  const bool alone = order.beside == 0;
   st.current->left.insert(where);
   self->request(st.members.at(where).handle, st.config.epoch_timeout, order)
-      .then([self, what = st.current->what, alone = order.beside == 0, number = order.number,
+      .then([self, what = st.current->what, alone, number = order.number,
              where](epoch_ready& answer) { on_ready(self, what, alone, where, number, answer); },
-            [self, epoch = order.epoch, where](caf::error& reason) {
+            [self, epoch = order.epoch, alone, where](caf::error& reason) {
               if (self->state.current && self->state.current->what.epoch == epoch)
-                self->state.lose(where, explain(self->system(), reason), cause_of_refusal(reason));
+                on_refused(self, where, alone, reason);
             });
 }
 
@@ -169,6 +190,7 @@ epoch_members answer_for(const membership_state& st, const membership_state::num
   result.shards.resize(what.plan.shards.size());
   result.caches.resize(what.plan.shards.size());
   result.lenders.resize(what.lenders.size());
+  result.rooms.resize(what.plan.shards.size());
   return result;
 }
 
@@ -197,6 +219,7 @@ void try_open(membership_ptr self) {
                                   {"members", shards},
                                   {"of", scheduler::size_of(st.wanted, worker_role::attention)}});
   st.short_since.reset();
+  if (!beside) st.apart = false;
   take_pipeline(self, *next);
   membership_state::numbered_plan what{++st.epoch, std::move(next->plan), next->design, {}};
   what.levels = beside && std::exchange(st.unequal, false);
@@ -305,7 +328,8 @@ void on_settled(membership_ptr self, const epoch_settled& x, void (*moved)(membe
     st.newest.lenders.clear(); // with that epoch their KV is needed no more
     moved(self);
   } else {
-    if (st.changing) st.changing->reason = x.reason;
+    st.apart = x.no_memory;
+    if (st.changing) st.changing->reason = (x.no_memory ? recomputed : "") + x.reason;
     tell(event_kind::epoch_dropped, {{"epoch", x.epoch}, {"reason", x.reason}});
     send_close(self, st.newest, true);
     st.newest = std::move(before);

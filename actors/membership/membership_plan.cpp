@@ -159,6 +159,8 @@ std::optional<next_epoch> fewer_shards(const membership_state& st) {
 
 std::optional<next_epoch> next_plan(const membership_state& st, bool fewer) {
   if (!st.was_open && !may_begin(st)) return std::nullopt;
+  if (st.apart && wants_other_sizes(st))
+    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying_seats(st))) return plan;
   if (auto plan = plan_of(st, in_force(st), staying_seats(st))) return plan;
   // A draining worker is better than none.
   if (auto plan = plan_of(st, in_force(st), ready_seats(st))) return plan;

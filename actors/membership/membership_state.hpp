@@ -164,6 +164,7 @@ struct membership_state {
   std::optional<numbered_plan> before; ///< it serves until the pipeline has moved to `newest`
   bool due = false;                    ///< the supervisor knows of a better epoch
   bool unequal = false;                ///< the tables of the epoch that serves are to be levelled
+  bool apart = false; ///< memory holds the KV of one epoch only: the next one is opened on its own
   bool other_pipeline = false; ///< the batches of the epoch that serves are to run otherwise
   std::optional<caf::actor_clock::time_point> short_since; ///< no epoch is possible since
   std::optional<caf::actor_clock::time_point> dropped_at;  ///< an epoch, not tried again since

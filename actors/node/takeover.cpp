@@ -3,9 +3,13 @@
 #include "actors/kv/kv_mover.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/batch_stop.hpp"
+#include "actors/protocol/error.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/requests.hpp"
 #include "actors/shared/events.hpp"
+#include "gpu/runners/kv_pages.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -20,6 +24,7 @@ constexpr caf::timespan epoch_timeout = std::chrono::minutes{1};
 /// computed to its end first.
 constexpr caf::timespan prompt_timeout = std::chrono::minutes{2};
 constexpr caf::timespan iteration_timeout = std::chrono::seconds{60};
+constexpr uint64_t mb = 1'000'000;
 /// The epoch before stays open for so long beside the pipeline that has taken over.
 constexpr caf::timespan settle_after = std::chrono::milliseconds{100};
 
@@ -37,7 +42,11 @@ public:
               if (me->config_.goes_on()) me->begin_copy();
             },
             [me = shared_from_this()](const caf::error& e) {
-              me->done_({renewal::outcome::stays, {}, explain(me->self_->system(), e)});
+              const auto why = explain(me->self_->system(), e);
+              if (e == ec::no_memory) tell_recomputed(why);
+              me->done_({e == ec::no_memory ? renewal::outcome::broken : renewal::outcome::stays,
+                         {},
+                         why});
             });
   }
 
@@ -67,7 +76,26 @@ private:
     tell(event_kind::kv_move_begun, {{"epoch", next_.epoch},
                                      {"from", next_.sizes_before.attention},
                                      {"to", next_.sizes.attention}});
-    mover_->begin(then(&takeover::copy_first));
+    mover_->begin(then(&takeover::look_at_memory));
+  }
+
+  /// Copies that fill the memory of a host would end processes there.
+  void look_at_memory() {
+    const auto& lacks = mover_->shortage();
+    if (!lacks) return copy_first();
+    const auto why =
+        fmt::format("host '{}' has {} MB free, and a copy of the KV in use takes {} MB",
+                    lacks->host, lacks->free / mb, lacks->needed / mb);
+    const bool apart = !next_.level; // tables that are not levelled do no harm
+    stop_copy(why);
+    self_->send(config_.parts->members, epoch_settled{next_.epoch, false, why, apart});
+    if (!apart) return done_({renewal::outcome::stays, {}, why});
+    tell_recomputed(why);
+    done_({renewal::outcome::broken, {}, why});
+  }
+
+  static void tell_recomputed(const std::string& why) {
+    tell(event_kind::kv_not_moved, {{"reason", why}});
   }
 
   kv_mover_config mover_config() const {
@@ -84,8 +112,10 @@ private:
       if (!std::ranges::count(next_.empty, i)) c.shape.kept.insert(i);
     c.lenders = next_.lenders;
     c.shards = next_.shards;
+    c.rooms = next_.rooms;
     c.allocator = config_.server->allocator;
     c.slot_bytes = token_bytes(parts.options, spec);
+    c.window_bytes = spec.layers * gpu::kv_pages::page_bytes;
     c.piece_bytes = parts.move_bytes;
     return c;
   }

@@ -82,6 +82,7 @@ struct kv_offer;
 struct kv_moved;
 struct kv_pull_cancel;
 struct kv_move_begin;
+struct kv_move_plan;
 struct kv_move_ask;
 struct kv_move_done;
 struct kv_move_abort;
@@ -204,7 +205,7 @@ using kv_allocator_actor = caf::typed_actor<
     caf::replies_to<status_atom>::with<kv_usage>,
     caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
     caf::replies_to<kv_sweep>::with<kv_swept>, caf::replies_to<kv_protection>::with<bool>,
-    caf::reacts_to<kv_pulled>, caf::replies_to<kv_move_begin>::with<bool>,
+    caf::reacts_to<kv_pulled>, caf::replies_to<kv_move_begin>::with<kv_move_plan>,
     caf::replies_to<kv_move_ask>::with<kv_move_piece>, caf::replies_to<kv_move_done>::with<bool>,
     caf::reacts_to<kv_move_abort>, caf::replies_to<kv_balance_ask>::with<kv_balance>,
     caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>, caf::reacts_to<caf::tick_atom>>;

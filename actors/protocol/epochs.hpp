@@ -6,12 +6,15 @@
 #include "actors/protocol/prefill_kv.hpp"
 #include "actors/protocol/values.hpp"
 #include "actors/protocol/worker_terms.hpp"
+#include "scheduler/kv/memory_room.hpp"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace lamella::actors {
+
+using scheduler::memory_room;
 
 /// A worker of an epoch as its peers see it.
 struct epoch_peer {
@@ -71,6 +74,8 @@ struct epoch_settled {
   uint64_t epoch = 0;
   bool taken = false;
   std::string reason;
+  /// Memory does not hold the KV of both epochs: the pipeline asks anew, for an epoch on its own.
+  bool no_memory = false;
 };
 
 /// The actors that a worker process created for an epoch: replica or shard, by its role.
@@ -80,6 +85,8 @@ struct epoch_ready {
   bool kept = false;      ///< the shard still has the KV of earlier epochs
   kv_source_actor source; ///< of a prefill worker with KV of its own; the shard is its own, too
   kv_source_actor lender; ///< of the KV of `epoch_open::beside`
+  /// Memory that is left for the shard's KV. What its caches have not written yet counts as free.
+  uint64_t free_bytes = memory_room::no_limit;
 };
 
 /// Properties that determine the bits of a pool's results (gpu::device_numerics).
@@ -104,6 +111,7 @@ struct epoch_members {
   std::vector<kv_source_actor> lenders; ///< the shards of `beside`, by number, where KV must move
   pool_sizes sizes_before;              ///< of `beside`
   bool level = false; ///< sequences shall move between tables until these are about equally full
+  std::vector<memory_room> rooms; ///< of the shards, by number
 };
 
 /// A process of this host is stopped (SIGSTOP) and will be killed (CHILD KEEPER to MEMBERSHIP).
@@ -183,4 +191,5 @@ struct pool_balance {
 // clang-format on
 LAMELLA_PART(epoch_peer)
 LAMELLA_PART(pool_numerics)
+LAMELLA_PART(memory_room)
 LAMELLA_EPOCHS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -48,6 +48,8 @@ const char* describe(ec code) {
     return "KV transfer: digests differ";
   case ec::resize_refused:
     return "the pool is not changed";
+  case ec::no_memory:
+    return "not enough memory";
   }
   return "unknown error";
 }

@@ -31,6 +31,7 @@ enum class ec : uint8_t {
   attempts_silent,  ///< the same, one attempt timed out without a cause: links are rebuilt too
   rows_differ,      ///< digests of transferred KV differ
   resize_refused,   ///< the pool cannot have that size, or not now
+  no_memory,        ///< memory has no room for the KV of the next epoch beside that of this one
 };
 
 /// The text of a code, for people.

@@ -56,6 +56,7 @@ constexpr row rows[] = {
     {event_kind::kv_move_begun, "kv_move_begun", "KV move begun", level_enum::info, "epoch"},
     {event_kind::kv_moved, "kv_moved", "KV moved", level_enum::info, "epoch"},
     {event_kind::kv_move_aborted, "kv_move_aborted", "KV move aborted", level_enum::warn, "epoch"},
+    {event_kind::kv_not_moved, "kv_not_moved", "KV is computed again", level_enum::warn, ""},
     {event_kind::config_reloaded, "config_reloaded", "configuration reloaded", level_enum::info,
      ""},
     {event_kind::config_refused, "config_refused", "configuration not reloaded", level_enum::err,

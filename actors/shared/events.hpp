@@ -45,6 +45,7 @@ enum class event_kind : uint8_t {
   kv_move_begun,
   kv_moved,
   kv_move_aborted,
+  kv_not_moved, ///< memory holds one copy only: it is computed again
   config_reloaded,
   config_refused,
   service_restarting,

@@ -79,6 +79,15 @@ void prepare_streams(const worker_state& st) {
     st.other_devices[r]->prepare_streams(count(r + 1));
 }
 
+/// It cannot have its part in an epoch.
+void refuse_epoch(worker_ptr self, worker_state::opening& next, uint64_t epoch, caf::error why) {
+  spdlog::error("cannot open epoch seat={} epoch={} reason=\"{}\"",
+                scheduler::to_string(self->state.config.where), epoch,
+                explain(self->system(), why));
+  end_epoch(self, epoch);
+  next.promise.deliver(std::move(why));
+}
+
 /// Nothing of the epochs before runs any more, but for the one that it is opened beside.
 void open_epoch(worker_ptr self) {
   auto& st = self->state;
@@ -100,10 +109,11 @@ void open_epoch(worker_ptr self) {
                  at.order.number == no_part ? "none" : std::to_string(at.order.number),
                  at.links.size() + at.lends.size(), answer.kept);
     next.promise.deliver(std::move(answer));
+  } catch (const std::bad_alloc&) {
+    refuse_epoch(self, next, epoch,
+                 caf::make_error(ec::no_memory, fmt::format("{} has none for its KV", name)));
   } catch (const std::exception& e) {
-    spdlog::error("cannot open epoch seat={} epoch={} reason=\"{}\"", name, epoch, e.what());
-    end_epoch(self, epoch);
-    next.promise.deliver(caf::make_error(ec::links_failed, std::string{e.what()}));
+    refuse_epoch(self, next, epoch, caf::make_error(ec::links_failed, std::string{e.what()}));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "actors/device/kv_source.hpp"
 #include "actors/device/model_replica.hpp"
 #include "actors/device/prefill_seat.hpp"
+#include "actors/machine/free_memory.hpp"
 #include "actors/worker/worker_links.hpp"
 
 #include <fmt/format.h>
@@ -34,6 +35,13 @@ bool keep_cache(worker_state& st, worker_epoch& at) {
                     std::make_shared<gpu::kv_cache>(*st.device, terms.layers, at.stores.slots,
                                                     at.stores.heads, terms.head_dim, terms.kv));
   return false;
+}
+
+/// Memory that its caches can still take: devices have given it to them at once, hosts give pages
+/// when these are written.
+uint64_t free_bytes(const worker_state& st) {
+  if (!st.device->on_host()) return scheduler::memory_room::no_limit;
+  return st.config.free_memory ? st.config.free_memory() : free_memory();
 }
 
 /// What this seat serves in the epoch.
@@ -217,6 +225,7 @@ epoch_ready make_parts(worker_ptr self, worker_epoch& at) {
       answer.kept = keep_cache(st, at);
       connect(st, at);
       answer.shard = make_shard(self, at);
+      answer.free_bytes = free_bytes(st);
     } else {
       connect(st, at);
     }

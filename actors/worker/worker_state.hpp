@@ -55,6 +55,9 @@ struct worker_config {
   /// devices for itself.
   std::function<size_t(uint32_t rank)> streams_on_device{};
   failed_work on_failed_work = failed_work::ends_executor;
+  /// Bytes that KV on the host can still write; empty: what the machine and its control groups
+  /// leave.
+  std::function<uint64_t()> free_memory{};
   /// Called once with the exit reason: a message of the control process, or a failed device.
   std::function<void(const std::string& reason, worker_end how)> on_end;
 };

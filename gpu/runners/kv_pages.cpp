@@ -13,7 +13,7 @@ namespace lamella::gpu {
 
 namespace {
 
-constexpr size_t huge_page = 2 << 20;
+constexpr size_t huge_page = kv_pages::page_bytes;
 /// Faster than it takes to tell another thread.
 constexpr size_t small = huge_page;
 /// Longest rest after a page, as long as the page took, on kernels that hold the map of the process

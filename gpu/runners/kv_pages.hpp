@@ -25,6 +25,9 @@ class kv_pages {
 public:
   using ready_flag = std::shared_ptr<const std::atomic<bool>>;
 
+  /// Of a layer, that become resident together: a huge page.
+  static constexpr size_t page_bytes = 2 << 20;
+
   /// A cache at `data` of `layers` layers, each `layer_bytes` long. Null: memory of another device.
   kv_pages(std::byte* data, uint32_t layers, size_t layer_bytes, size_t row_bytes)
       : data_{data}, layers_{layers}, layer_bytes_{layer_bytes}, row_bytes_{row_bytes} {}

@@ -4,6 +4,7 @@
 #include "scheduler/kv/kv_move_tables.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace lamella::scheduler {
@@ -206,6 +207,19 @@ bool begin_move(kv_ledger& ledger, const std::vector<uint32_t>& slots, bool leve
       return false;
     }
   return true;
+}
+
+std::vector<kv_move_load> loads_of_move(const kv_ledger& ledger) {
+  std::vector<kv_move_load> loads;
+  if (!ledger.moving) return loads;
+  for (uint32_t t = 0; t < ledger.moving->from.size(); ++t) {
+    std::map<uint32_t, uint32_t> into;
+    for (const auto& run : ledger.pools[t].used_runs())
+      for (auto slot = run.first; slot < run.first + run.length; ++slot)
+        ++into[ledger.moving->from[t].into[slot]];
+    for (const auto& [to, slots] : into) loads.push_back({t, to, slots});
+  }
+  return loads;
 }
 
 kv_move_piece next_of_move(kv_ledger& ledger, uint32_t slots_max) {

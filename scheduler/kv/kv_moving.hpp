@@ -8,6 +8,7 @@
 #pragma once
 
 #include "scheduler/kv/kv_ledger.hpp"
+#include "scheduler/kv_move.hpp"
 
 namespace lamella::scheduler {
 
@@ -15,6 +16,9 @@ namespace lamella::scheduler {
 /// tables. `level`: sequences change tables that stay until all are about equally full. False when
 /// there is no room for the slots that have to go elsewhere: then nothing has changed.
 bool begin_move(kv_ledger& ledger, const std::vector<uint32_t>& slots, bool level);
+
+/// The slots in use of each table, by the table that they go to. Cost: O(slots of all tables).
+std::vector<kv_move_load> loads_of_move(const kv_ledger& ledger);
 
 /// The next slots to copy, which stay pinned until the next call. Committed are the first `filled`
 /// positions of a holder, and what the prefix cache has. Cost: O(slots of all tables).

@@ -222,7 +222,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [book](const kv_filled& x) { book->filled.push_back(x); },
         [book](const kv_doubt& x) { book->doubted.push_back(x.holder); },
         [book](const kv_pulled& x) { book->pulled.push_back(x); },
-        [](const kv_move_begin&) { return true; },
+        [](const kv_move_begin&) { return kv_move_plan{}; },
         [](const kv_move_ask&) { return kv_move_piece{}; },
         [](const kv_move_done&) { return true; },
         [](const kv_move_abort&) {},

@@ -70,4 +70,15 @@ TEST_CASE("L-M03 between cells of two and of three members every head goes where
   CHECK(copies_of(x, 0, 2) == std::vector<kv_copy>{{0, 2, 0, 0, 3}, {1, 2, 0, 3, 3}});
 }
 
+TEST_CASE("L-M03 a member gets its heads of all slots that go to its table, but for those it has") {
+  const kv_move_shape x{.kv_heads = 6,
+                        .from = {{{2, 9}, {3, 9}, {0, 9}}},
+                        .to = {{{2, 9}, {0, 9}, {1, 9}}},
+                        .kept = {0}};
+  using bytes = std::vector<kv_member_bytes>;
+  CHECK(bytes_of_members(x, {{0, 0, 7}, {1, 0, 5}, {1, 2, 4}}, 60)
+        == bytes{{5 * 30, 9 * 30}, {7 * 30 + 5 * 30, 9 * 30}, {4 * 60, 9 * 60}});
+  CHECK(bytes_of_members(x, {}, 60) == bytes{{0, 9 * 30}, {0, 9 * 30}, {0, 9 * 60}});
+}
+
 } // namespace lamella::scheduler

@@ -30,16 +30,13 @@ public:
                                                actors::membership_actor{},
                                                shape.slowest_step,
                                                shape.slowest_message,
-                                               shape.pace} {
-
+                                               shape.pace,
+                                               shape.free_bytes} {
     time.starved_per_mille = shape.starved_per_mille;
     options_ = settings_of(shape);
     shape_ = shape;
     make_parts(shape);
-    if (shape.here) {
-      const auto seats = all_seats().all();
-      own.emplace(time, shape.slowest_step, std::vector(seats.begin(), seats.end()));
-    }
+    if (shape.here) own.emplace(time, shape.slowest_step, all_seats().all(), shape.free_bytes);
     make_members();
     make_front();
     make_tree();

@@ -4,6 +4,7 @@
 #include "actors/node/pipeline.hpp"
 #include "actors/protocol/join.hpp"
 #include "scheduler/cell_tables.hpp"
+#include "scheduler/kv/memory_room.hpp"
 #include "tests/simulation/devices.hpp"
 
 namespace lamella::simulation {
@@ -37,6 +38,8 @@ struct cluster_shape {
   uint32_t max_batch = 4, chunk_tokens = 16;
   duration slowest_step = 60us;   ///< of a device
   duration slowest_message = 2ms; ///< between processes
+  /// Of each host, for a copy of the KV in use beside it.
+  uint64_t free_bytes = scheduler::memory_room::no_limit;
   uint32_t starved_per_mille = 0; ///< turns of actors that come late
 };
 

@@ -8,13 +8,16 @@
 #include "actors/worker/in_process_links.hpp"
 #include "tests/simulation/devices.hpp"
 
+#include <set>
+
 namespace lamella::simulation {
 
 class own_process {
 public:
-  own_process(timeline& time, duration slowest_step, std::vector<scheduler::seat> seats)
-      : time_{time}, engine_{std::make_shared<engine>(time, slowest_step)}, seats_{
-                                                                                std::move(seats)} {}
+  own_process(timeline& time, duration slowest_step, const std::set<scheduler::seat>& seats,
+              uint64_t free_bytes)
+      : time_{time}, engine_{std::make_shared<engine>(time, slowest_step)},
+        seats_{seats.begin(), seats.end()}, free_bytes_{free_bytes} {}
 
   /// As actors/node/own_maker.hpp has it.
   actors::own_seats_config config(std::function<void()> on_give_up) {
@@ -22,8 +25,8 @@ public:
     x.seats = seats_;
     x.on_give_up = std::move(on_give_up);
     x.own_threads = false;
-    x.make = [e = engine_, links = links_](const scheduler::seat& where,
-                                           const actors::join_grant& grant) {
+    x.make = [e = engine_, links = links_, bytes = free_bytes_](const scheduler::seat& where,
+                                                                const actors::join_grant& grant) {
       actors::worker_config c;
       c.where = where;
       c.incarnation = grant.incarnation;
@@ -31,6 +34,7 @@ public:
       c.make_device = [e](const std::string& name, uint32_t) { return e->make_device(name); };
       c.program = the_model().loaded.program;
       c.weights = the_model().weights;
+      c.free_memory = [bytes] { return bytes; };
       c.port = links->port();
       links->sits(scheduler::number_of(where), e->make_device(actors::name_of(where)));
       actors::worker_facts facts{{}, "sim", grant.terms.kernels, "sim", 0, c.port.address, "sim"};
@@ -78,6 +82,7 @@ private:
   std::shared_ptr<engine> engine_;
   std::shared_ptr<actors::in_process_links> links_ = std::make_shared<actors::in_process_links>();
   std::vector<scheduler::seat> seats_;
+  uint64_t free_bytes_;
   uint64_t epoch_ = 0;
 };
 

@@ -65,6 +65,16 @@ struct busy {
           <= wanted + 4.0 * static_cast<double>(clients.size()));
   }
 
+  /// Likewise, each change having cost a pipeline and the KV of the prompts at least.
+  void end_with_all_recomputed(uint32_t changes) {
+    CHECK(where.run_until([&] { return over(); }, 599s));
+    for (const auto& x : clients) CHECK(check(x) == "");
+    CHECK(where.troubles == changes);
+    double prompts = 0;
+    for (const auto& x : clients) prompts += static_cast<double>(x.prompt.size());
+    CHECK(metric(where, rows_metric) - before_ > (1 + changes) * prompts);
+  }
+
 private:
   static constexpr const char* rows_metric = "vllm:iteration_tokens_total_sum";
   double before_ = 0;
@@ -110,6 +120,30 @@ TEST_CASE("L-M03 L-M23 cells change their sizes under requests: same tokens, not
     x.scale("attention/c0", 2);
     x.end_with_nothing_recomputed();
   }
+}
+
+TEST_CASE(
+    "L-M03 L-M26 hosts that hold the KV once: pools change their sizes, it is computed again, "
+    "and the tokens are the same") {
+  for (const bool here : {false, true})
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      CAPTURE(here);
+      CAPTURE(seed);
+      cluster_shape shape;
+      shape.replicas = 1;
+      shape.spares = 0;
+      shape.cells = {1, 1};
+      shape.shards = 2;
+      shape.slots = 2000;
+      shape.slowest_step = 2ms; // they run for longer than the changes take
+      shape.here = here;
+      shape.free_bytes = 1 << 20;
+      busy x{shape, seed};
+      x.scale("attention/c0", 2);
+      x.scale("attention/c1", 2);
+      x.scale("attention/c0", 1);
+      x.end_with_all_recomputed(3);
+    }
 }
 
 TEST_CASE("L-M23 a sequence that outgrows its cell is computed again in a larger one, and ends") {

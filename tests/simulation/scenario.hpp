@@ -34,6 +34,7 @@ struct kind {
   bool cells = false;   ///< the attention pool is two or three cells
   bool mixes = false;   ///< prompts on replicas share the launches of batches
   bool cuts = false;  ///< some of these are cut by requests, and are cut otherwise where it scales
+  bool tight = false; ///< hosts have no memory for a copy of the KV in use
   bool fewer = false; ///< no spares, and pools may serve with fewer members after a loss
 };
 
@@ -94,6 +95,7 @@ private:
     s.chunk_tokens = 3 + static_cast<uint32_t>(dice.below(30));
     if (what.scales) s.more_slots = static_cast<uint32_t>(dice.below(3)) * 20;
     if (what.scales) s.slots += s.more_slots * s.shards; // those of one suffice, too
+    if (what.tight) s.free_bytes = 1 << 20;
     s.here = what.here;
     if (s.here) s.spares = 0;
     if (what.fewer) {

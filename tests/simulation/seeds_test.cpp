@@ -38,7 +38,7 @@ std::string name_of(kind what) {
          + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "")
          + (what.chooses ? " and chosen pipelines" : "") + (what.mixes ? " and mixed launches" : "")
          + (what.cells ? " and cells" : "") + (what.cuts ? " cut by heads and by requests" : "")
-         + (what.fewer ? " and fewer shards" : "");
+         + (what.fewer ? " and fewer shards" : "") + (what.tight ? " and little memory" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -137,6 +137,19 @@ TEST_CASE("A2 L-M26 seeds in which pools serve with fewer shards after a loss en
   }
 }
 
+TEST_CASE(
+    "L-M03 L-M26 seeds in which pools change their sizes and hosts hold their KV once end well") {
+  for (const kind what :
+       {kind{.scales = true, .tight = true}, kind{.odd = true, .scales = true, .tight = true},
+        kind{.here = true, .scales = true, .tight = true},
+        kind{.parity = true, .odd = true, .scales = true, .cells = true, .tight = true},
+        kind{.scales = true, .cells = true, .cuts = true, .tight = true}}) {
+    const auto all = run_seeds(1, 100, what);
+    CHECK(all.hits > 100);
+    CHECK(all.epochs > 150);
+  }
+}
+
 TEST_CASE("L-M17 L-M21 L-M25 seeds in which batches rotate over the replicas end well") {
   for (const kind what :
        {kind{.rotates = true}, kind{.odd = true, .rotates = true},
@@ -197,41 +210,44 @@ TEST_CASE("L-M23 L-M24 seeds in which cells are cut by heads and by requests end
 
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
-  for (const kind what : {kind{},
-                          kind{true, false},
-                          kind{false, true},
-                          kind{true, true},
-                          kind{.gray = true},
-                          kind{.parity = true, .gray = true},
-                          kind{.here = true},
-                          kind{.odd = true, .here = true},
-                          kind{.scales = true},
-                          kind{.odd = true, .scales = true},
-                          kind{.parity = true, .scales = true},
-                          kind{.here = true, .scales = true},
-                          kind{.rotates = true},
-                          kind{.parity = true, .odd = true, .rotates = true},
-                          kind{.gray = true, .rotates = true},
-                          kind{.scales = true, .rotates = true},
-                          kind{.odd = true, .scales = true, .chooses = true},
-                          kind{.cells = true},
-                          kind{.scales = true, .cells = true},
-                          kind{.odd = true, .scales = true, .cells = true},
-                          kind{.here = true, .scales = true, .cells = true},
-                          kind{.parity = true, .cells = true},
-                          kind{.parity = true, .gray = true, .cells = true},
-                          kind{.parity = true, .odd = true, .scales = true, .cells = true},
-                          kind{.parity = true, .cells = true, .fewer = true},
-                          kind{.scales = true, .cells = true, .cuts = true},
-                          kind{.odd = true, .scales = true, .cells = true, .cuts = true},
-                          kind{.here = true, .scales = true, .cells = true, .cuts = true},
-                          kind{.parity = true, .scales = true, .cells = true, .cuts = true},
-                          kind{.scales = true, .cells = true, .cuts = true, .fewer = true},
-                          kind{.fewer = true},
-                          kind{.gray = true, .fewer = true},
-                          kind{.mixes = true},
-                          kind{.parity = true, .odd = true, .mixes = true},
-                          kind{.scales = true, .rotates = true, .mixes = true}})
+  for (const kind what :
+       {kind{},
+        kind{true, false},
+        kind{false, true},
+        kind{true, true},
+        kind{.gray = true},
+        kind{.parity = true, .gray = true},
+        kind{.here = true},
+        kind{.odd = true, .here = true},
+        kind{.scales = true},
+        kind{.odd = true, .scales = true},
+        kind{.parity = true, .scales = true},
+        kind{.here = true, .scales = true},
+        kind{.rotates = true},
+        kind{.parity = true, .odd = true, .rotates = true},
+        kind{.gray = true, .rotates = true},
+        kind{.scales = true, .rotates = true},
+        kind{.odd = true, .scales = true, .chooses = true},
+        kind{.cells = true},
+        kind{.scales = true, .cells = true},
+        kind{.odd = true, .scales = true, .cells = true},
+        kind{.here = true, .scales = true, .cells = true},
+        kind{.parity = true, .cells = true},
+        kind{.parity = true, .gray = true, .cells = true},
+        kind{.parity = true, .odd = true, .scales = true, .cells = true},
+        kind{.parity = true, .cells = true, .fewer = true},
+        kind{.scales = true, .cells = true, .cuts = true},
+        kind{.odd = true, .scales = true, .cells = true, .cuts = true},
+        kind{.here = true, .scales = true, .cells = true, .cuts = true},
+        kind{.parity = true, .scales = true, .cells = true, .cuts = true},
+        kind{.scales = true, .cells = true, .cuts = true, .fewer = true},
+        kind{.scales = true, .tight = true},
+        kind{.odd = true, .scales = true, .cells = true, .cuts = true, .tight = true},
+        kind{.fewer = true},
+        kind{.gray = true, .fewer = true},
+        kind{.mixes = true},
+        kind{.parity = true, .odd = true, .mixes = true},
+        kind{.scales = true, .rotates = true, .mixes = true}})
     run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 

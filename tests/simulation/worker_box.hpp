@@ -20,6 +20,7 @@ struct worker_world {
   actors::membership_actor members;
   duration slowest_step = 60us, slowest_message = 2ms;
   std::optional<device_pace> pace{};
+  uint64_t free_bytes = scheduler::memory_room::no_limit;
   duration dead = 1s; ///< silence that means death
   uint32_t next_process = 1, next_host = 1;
 };
@@ -202,6 +203,7 @@ private:
         c.program = the_model().loaded.program;
         c.weights = the_model().weights;
       }
+      c.free_memory = [bytes = world_.free_bytes] { return bytes; };
       c.port = world_.links.port(mine, host_, engine_);
       c.on_end = [this, mine](const std::string&, actors::worker_end) { give_up(mine); };
       actors::worker_facts facts;

@@ -6,7 +6,7 @@ const kept = 300;
 const bad = new Set(['worker_lost', 'worker_failing', 'worker_refused', 'worker_exited', 'pool_rolled_back',
   'config_refused', 'service_failed', 'service_restarting', 'kv_move_aborted']);
 const warn = new Set(['worker_fenced', 'worker_slow', 'worker_draining', 'epoch_dropped', 'pool_refused', 'pool_short',
-  'service_draining', 'worker_left']);
+  'service_draining', 'worker_left', 'kv_not_moved']);
 const good = new Set(['worker_joined', 'worker_reachable', 'worker_recovered', 'pool_resized', 'epoch_taken_over']);
 
 export function tone_of(kind) {

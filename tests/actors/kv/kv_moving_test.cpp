@@ -70,6 +70,21 @@ TEST_CASE("L-M03 one long sequence in a table cannot be levelled, and nothing mo
   CHECK(x.resume(1, a + text{7})->member == held->member);
 }
 
+TEST_CASE("L-M03 a move says how many slots go from which table to which") {
+  moving_pool x{100, 2};
+  REQUIRE(x.begin(1, counting(1, 20), 0)->member == 0);
+  REQUIRE(x.begin(2, counting(100, 30), 0)->member == 1);
+  const auto used = x.usage().used;
+  REQUIRE(used[0] >= 20);
+  REQUIRE(used[1] >= 30);
+  auto answer =
+      x.ask<kv_move_plan>(x.allocator, kv_move_begin{x.epoch, std::vector<uint32_t>{100, 0}});
+  x.settle();
+  REQUIRE(answer->came);
+  CHECK(answer->value.loads
+        == std::vector<scheduler::kv_move_load>{{0, 0, used[0]}, {1, 0, used[1]}});
+}
+
 TEST_CASE("L-M03 a cell without slots gets some, sequences move there, and it goes again") {
   moving_pool x{100, 1};
   const auto a = counting(1, 20), b = counting(100, 20);
@@ -78,7 +93,7 @@ TEST_CASE("L-M03 a cell without slots gets some, sequences move there, and it go
   x.filled(1, a);
   x.filled(2, b);
   const auto move_to = [&](std::vector<uint32_t> slots) {
-    auto answer = x.ask<bool>(x.allocator, kv_move_begin{x.epoch, slots});
+    auto answer = x.ask<kv_move_plan>(x.allocator, kv_move_begin{x.epoch, slots});
     x.settle();
     REQUIRE_FALSE(answer->error);
     x.copy_all();

@@ -15,7 +15,8 @@ struct moving_pool : cached_pool {
       : cached_pool{slots, tables, false, prefix_time} {}
 
   bool level(uint32_t tables, uint32_t slots) {
-    auto answer = ask<bool>(allocator, kv_move_begin{epoch, std::vector(tables, slots), true});
+    auto answer =
+        ask<kv_move_plan>(allocator, kv_move_begin{epoch, std::vector(tables, slots), true});
     settle();
     return answer->came && !answer->error;
   }
@@ -26,7 +27,8 @@ struct moving_pool : cached_pool {
   }
   /// Whether there is room.
   bool prepare(uint32_t tables, uint32_t slots) {
-    auto answer = ask<bool>(allocator, kv_move_begin{epoch, std::vector<uint32_t>(tables, slots)});
+    auto answer =
+        ask<kv_move_plan>(allocator, kv_move_begin{epoch, std::vector<uint32_t>(tables, slots)});
     settle();
     return answer->came && !answer->error;
   }

@@ -239,7 +239,7 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         [](const kv_filled&) {},
         [](const kv_doubt&) {},
         [](const kv_pulled&) {},
-        [](const kv_move_begin&) { return true; },
+        [](const kv_move_begin&) { return kv_move_plan{}; },
         [](const kv_move_ask&) { return kv_move_piece{}; },
         [](const kv_move_done&) { return true; },
         [](const kv_move_abort&) {},

@@ -247,6 +247,60 @@ TEST_CASE_FIXTURE(scaled_world, "L-M25 a pipeline that stays: the epoch it was o
   CHECK(due.size() == 1); // once more
 }
 
+TEST_CASE_FIXTURE(scaled_world,
+                  "L-M03 L-M26 memory for the KV of one epoch: the next one is opened "
+                  "on its own, at the new size, and nobody is lost") {
+  CHECK(resize("attention", 1) == "under way");
+  want_next();
+  REQUIRE(opened.size() == 2);
+  settled(false, true);
+  CHECK(change(1).reason == "its KV is computed again: no");
+  want_epoch(1);
+  REQUIRE(opened.size() == 3);
+  CHECK(opened[2].beside == 0);
+  CHECK(opened[2].sizes.attention == 1);
+  CHECK(opened[2].empty == std::vector<uint32_t>{0});
+  CHECK(a0.book->closed == std::vector<uint64_t>{2, 1});
+  advance(1s, 100ms);
+  CHECK(change(1).state == "done");
+  CHECK(lost.empty());
+  CHECK(a1.book->left == std::vector<std::string>{"its pool was scaled in"});
+  // Later changes are tried beside again.
+  CHECK(resize("attention", 2) == "under way");
+  join("attention");
+  want_next();
+  CHECK(opened.back().beside != 0);
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 L-M26 a device without room for a second cache: likewise") {
+  a0.book->full = true;
+  CHECK(resize("attention", 1) == "under way");
+  want_next();
+  CHECK(opened.size() == 1);
+  CHECK(says(change(1).reason, "none for its KV"));
+  CHECK(lost.empty());
+  CHECK(a0.book->closed == std::vector<uint64_t>{2}); // the one that cannot be
+  want_epoch();
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].beside == 0);
+  CHECK(opened[1].sizes.attention == 1);
+  advance(1s, 100ms);
+  CHECK(change(1).state == "done");
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 tables are not levelled where memory has no room for it") {
+  a0.book->full = true;
+  caf::anon_send(members, pool_balance{1});
+  settle();
+  want_next();
+  CHECK(opened.size() == 1);
+  due.clear();
+  advance(3s, 100ms);
+  CHECK(due.empty()); // not again
+  CHECK(lost.empty());
+  CHECK(a0.book->closed == std::vector<uint64_t>{2});
+}
+
 TEST_CASE_FIXTURE(scaled_world, "L-M03 a drained replica loses its part first, and goes then") {
   CHECK(resize("model", 2) == "under way");
   auto second = join("model");

@@ -25,6 +25,7 @@ struct worker_book {
   std::vector<epoch_open> orders;
   bool fails = false;   ///< to open an epoch
   uint64_t number = 99; ///< of its part in the epoch it opened last
+  bool full = false;    ///< has no memory for a second cache
   bool silent = false;  ///< never answers
   bool late = false;    ///< does the next order and its answer never comes
   work_done work{};     ///< of its device
@@ -120,8 +121,8 @@ struct membership_world : stage {
   }
 
   /// Its pipeline runs on the newest epoch.
-  void settled(bool taken = true) {
-    caf::anon_send(members, epoch_settled{opened.back().epoch, taken, "no"});
+  void settled(bool taken = true, bool no_memory = false) {
+    caf::anon_send(members, epoch_settled{opened.back().epoch, taken, "no", no_memory});
     settle();
   }
 
@@ -145,6 +146,8 @@ struct membership_world : stage {
                       return self->make_response_promise<epoch_ready>();
                     }
                     if (book->silent) return self->make_response_promise<epoch_ready>();
+                    if (book->full && x.beside != 0)
+                      return caf::make_error(ec::no_memory, "none for its KV");
                     if (book->fails) return caf::make_error(ec::links_failed, "no way");
                     epoch_ready answer;
                     answer.kept = std::exchange(book->number, x.number) == x.number;
