@@ -62,7 +62,8 @@ void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& wha
 
 void answer_scale(gateway_ptr self, const exchange_ptr& exchange) {
   const auto x = net::parse_scale_request(small_body(exchange));
-  ask_for(self, exchange, pool_resize{x.pool, x.members}, "pool", "members");
+  ask_for(self, exchange, pool_resize{x.pool, x.members, x.partition}, "pool",
+          x.partition.empty() ? "members" : "partition");
 }
 
 void answer_drain_worker(gateway_ptr self, const exchange_ptr& exchange) {

@@ -14,24 +14,34 @@ uint32_t count_at(const json_value& x, std::string_view name) {
   return static_cast<uint32_t>(number_or(x.find(name), 0));
 }
 
+/// "2 by requests", "2".
+std::string cut(uint32_t members, const std::string& by) {
+  return std::to_string(members) + (by.empty() ? "" : " by " + by);
+}
+
+/// "2 by requests -> 3 by heads"
+std::string recut(const pool_state& x) {
+  return cut(x.from, x.partition) + " -> " + cut(x.members, x.to_partition);
+}
+
 /// "3", "1 -> 3", of a cell "2 by requests", "2 by requests -> 3 by heads".
-std::string members_of(const pool_state& x, const json_value& pool) {
-  const auto partition = text_or(pool.find("partition"), "");
-  const auto next = text_or(pool.find("to_partition"), "");
-  const auto cut = [](uint32_t members, const std::string& by) {
-    return std::to_string(members) + (by.empty() ? "" : " by " + by);
-  };
-  if (x.under_way() && (x.from != x.members || !next.empty()))
-    return cut(x.from, next.empty() ? "" : partition) + " -> "
-           + cut(x.members, next.empty() ? partition : next);
-  return cut(x.rolled_back() ? x.from : x.members, partition);
+std::string members_of(const pool_state& x) {
+  if (x.under_way() && !x.to_partition.empty()) return recut(x);
+  if (x.under_way() && x.from != x.members)
+    return cut(x.from, "") + " -> " + cut(x.members, x.partition);
+  return cut(x.rolled_back() ? x.from : x.members, x.partition);
 }
 
 } // namespace
 
 pool_state pool_state_of(const json_value& x) {
-  pool_state result{text_or(x.find("pool"), ""), count_at(x, "from"), count_at(x, "members"),
-                    text_or(x.find("state"), ""), text_or(x.find("reason"), "")};
+  pool_state result{text_or(x.find("pool"), ""),
+                    count_at(x, "from"),
+                    count_at(x, "members"),
+                    text_or(x.find("state"), ""),
+                    text_or(x.find("reason"), ""),
+                    text_or(x.find("partition"), ""),
+                    text_or(x.find("to_partition"), "")};
   if (result.pool.empty() || result.state.empty())
     throw command_error{exit_failure, "the server's answer says nothing of a pool",
                         "--admin must be the admin.listen of 'lamella serve'"};
@@ -39,8 +49,9 @@ pool_state pool_state_of(const json_value& x) {
 }
 
 std::string line_of(const pool_state& x) {
-  const auto sizes =
-      x.from == x.members ? std::string{} : fmt::format("{} -> {}, ", x.from, x.members);
+  const auto sizes = !x.to_partition.empty() ? recut(x) + ", "
+                     : x.from == x.members   ? std::string{}
+                                             : fmt::format("{} -> {}, ", x.from, x.members);
   return x.pool + ": " + sizes + x.state + (x.reason.empty() ? "" : ": " + x.reason);
 }
 
@@ -48,7 +59,7 @@ std::string pools_page(const json_value& pools) {
   table all{{"POOL", "MEMBERS", "STATE", "REASON"}};
   for (const auto& each : items_of(pools, "pools")) {
     const auto x = pool_state_of(each);
-    all.add({x.pool, members_of(x, each), x.state == "none" ? "-" : x.state, x.reason});
+    all.add({x.pool, members_of(x), x.state == "none" ? "-" : x.state, x.reason});
   }
   return all.text();
 }

@@ -16,6 +16,8 @@ struct pool_state {
   uint32_t from = 0, members = 0;
   std::string state; ///< "none", "under way", "done" or "rolled back"
   std::string reason;
+  std::string partition;    ///< of a cell: "heads" or "requests", as it serves
+  std::string to_partition; ///< what it will be; empty: the same
 
   bool under_way() const { return state == "under way"; }
   bool rolled_back() const { return state == "rolled back"; }
@@ -25,7 +27,8 @@ struct pool_state {
 /// Throws command_error (1) where the text is none of these answers.
 pool_state pool_state_of(const json_value& x);
 
-/// "attention: 1 -> 3, under way: why"; without the sizes where they are equal.
+/// "attention: 1 -> 3, under way: why"; without the sizes where they are equal, and with the
+/// partitions where a cell changes that.
 std::string line_of(const pool_state& x);
 
 /// Writes the reply of GET /admin/pools as a table. MEMBERS is the size that serves, with the one

@@ -25,7 +25,8 @@ constexpr double day = 86'400;
 
 struct change_options {
   admin_choice admin;
-  std::string what; ///< POOL=N, or a worker
+  std::string what;      ///< POOL=N, or a worker
+  std::string partition; ///< of a cell; empty: as it is
   bool no_wait = false;
   double timeout_seconds = 900;
 };
@@ -118,7 +119,9 @@ int scale(const change_options& options) {
   const auto size = wanted_size_of(options.what);
   const auto client = options.admin.client();
   json_writer body;
-  body.begin_object().member("pool", size.pool).member("members", size.members).end_object();
+  body.begin_object().member("pool", size.pool).member("members", size.members);
+  if (!options.partition.empty()) body.member("partition", options.partition);
+  body.end_object();
   const auto begun = ask(*client, "/admin/scale", body.take(), "cannot scale " + options.what);
   progress shows;
   shows.show(begun);
@@ -211,6 +214,10 @@ run_function setup_scale(CLI::App& app) {
          "(workers for prompts)")
       ->type_name("POOL=N")
       ->required();
+  app.add_option("--partition", options->partition,
+                 "How an attention cell divides its KV from now on: by heads or by requests")
+      ->type_name("heads|requests")
+      ->check(CLI::IsMember({"heads", "requests"}));
   return [options] { return scale(*options); };
 }
 

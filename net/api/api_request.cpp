@@ -175,6 +175,11 @@ scale_request parse_scale_request(std::string_view text) {
     request.pool = json_string(body.require("pool"), "pool", {1, 64});
     body.require("members");
     request.members = body.optional<uint32_t>("members", {0, 1'000'000}).value_or(0);
+    if (const auto* cut = body.find("partition")) {
+      request.partition = json_string(*cut, "partition", {1, 64});
+      if (request.partition != "heads" && request.partition != "requests")
+        throw invalid_value("partition", "partition must be heads or requests");
+    }
     take_unknown(body, limits);
     return request;
   });

@@ -141,6 +141,7 @@ struct chaos_request {
 struct scale_request {
   std::string pool;
   uint32_t members = 0;
+  std::string partition{}; ///< of a cell: "heads" or "requests"; empty: as it is
 };
 
 } // namespace lamella::net

@@ -177,6 +177,17 @@ decoding recut.txt $requests
 recut 's/far: {members: 2, kv_bytes: 8MiB, partition: requests}/far: {members: 3, kv_bytes: 8MiB}/' "far=3 by heads near=3 by heads"
 recut 's/far: {members: 3, kv_bytes: 8MiB}/far: {members: 2, kv_bytes: 8MiB, partition: requests}/' \
   "far=2 by requests near=3 by heads"
+scaled attention/far=3 --partition heads
+expect "L-M24 a cell is cut otherwise by hand" 0 $?
+expect "L-M24 it is" "far=3 by heads near=3 by heads" "$(cuts)"
+scaled attention/far=2 --partition requests
+expect "L-M24 a cell is cut back by hand" 0 $?
+expect "L-M24 it is, too" "far=2 by requests near=3 by heads" "$(cuts)"
+scaled attention/near=3 --partition requests
+expect "a partition by hand that the parity does not go with is refused" 1 $?
+scaled model=1 --partition heads
+expect "a partition of a pool that has none is refused" 1 $?
+contains "a partition of a pool that has none: the reason" "is no cell" "$(cat page)"
 wait "$client"
 same "L-M24 a cell that is cut otherwise" recut.txt
 reloaded() { curl -s -X POST "http://127.0.0.1:$admin/admin/reload" >page; }

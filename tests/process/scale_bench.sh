@@ -2,21 +2,24 @@
 # How much streams feel of pools that change their sizes: random changes and drains of a service of worker processes with
 # the default model, under open-loop load (scaling.py, whose JSON it prints).
 #
-# usage: tests/process/scale_bench.sh LAMELLA [--in-cells] [--events N] [--seed S] [--load PERCENT] [--tokens N] [-- SERVE]
-#   50 events by default; 200 make a soak. --in-cells: two attention cells change their sizes instead of one pool. SERVE:
-#   words of `lamella serve`, as --set pools.attention.placement=in_process. Exit code 77: skipped, no default model
+# usage: tests/process/scale_bench.sh LAMELLA [--in-cells|--mixed-cells] [--events N] [--seed S] [--load PERCENT]
+#          [--tokens N] [-- SERVE]
+#   50 events by default; 200 make a soak. --in-cells: two attention cells change their sizes instead of one pool;
+#   --mixed-cells: they are cut by heads or by requests by turns as well. SERVE: words of `lamella serve`, as
+#   --set pools.attention.placement=in_process. Exit code 77: skipped, no default model
 set -uo pipefail
 words=() more=()
 for word in "${@:2}"; do
   if [ "${rest:-}" ]; then more+=("$word"); elif [ "$word" = -- ]; then rest=1; else words+=("$word"); fi
 done
 attention=(--set pools.attention.members=1)
-if [ "${words[0]:-}" = --in-cells ]; then
+if [[ "${words[0]:-}" =~ ^--(in|mixed)-cells$ ]]; then
+  [ "${words[0]}" = --in-cells ] || words+=(--cuts)
   words=("${words[@]:1}" --cells near=0,1,3/far=0,1)
   attention=(--set pools.attention.cells.near.members=1 --set pools.attention.cells.far.members=1)
 fi
 here=$(cd "$(dirname "$0")" && pwd)
-. "$here/service.sh" 1 "${1:?$(sed -n 5,7p "$0")}"
+. "$here/service.sh" 1 "${1:?$(sed -n 5,9p "$0")}"
 
 serve log --set pools.model.placement=local --set pools.model.members=1 --set pools.attention.placement=local \
   "${attention[@]}" --set kv.bytes=256MiB "${more[@]}"

@@ -2,11 +2,11 @@
 """Open-loop streams at a service whose pools change their sizes, compared with the answers of the same service at rest.
 
 usage: scaling.py API_PORT ADMIN_PORT [--events N] [--seed S] [--load PERCENT] [--tokens N] [--attention SIZES]
-                  [--cells NAME=SIZES/...] [--model SIZES] [--prefill SIZES]
+                  [--cells NAME=SIZES/... [--cuts]] [--model SIZES] [--prefill SIZES]
 
 First a closed loop of eight streams without a change: it gives the reference answers, the gaps between tokens at rest
 and the rate that the service reaches. Then requests arrive at random times at so many percent of that rate while
-events are drawn: another size of a pool, or a worker that is drained. The pause of a stream is its gap in which the
+events are drawn: another size of a pool, with --cuts often another partition of a cell, or a worker that is drained. The pause of a stream is its gap in which the
 next epoch took over. Exits with 1 where an answer failed, differs, or
 was refused, where a change ended in any way but done, or where slots stay in use.
 """
@@ -153,8 +153,8 @@ def at_rest(service):
 class Events:
     """Draws changes, waits for each, and notes what became of it and when it was under way."""
 
-    def __init__(self, service, sizes, chance):
-        self.service, self.sizes, self.chance = service, sizes, chance
+    def __init__(self, service, sizes, chance, cuts):
+        self.service, self.sizes, self.chance, self.cuts = service, sizes, chance, cuts
         self.by_kind, self.bad, self.windows, self.seconds = {}, [], [], []
 
     def draw(self):
@@ -169,7 +169,13 @@ class Events:
         alone = "/" in pool and pools["attention"]["members"] == now  # no other cell has members
         size = self.chance.choice([x for x in self.sizes[pool] if x != now and (x > 0 or not alone)] or [now])
         kind = f"{pool} {'out' if size > now else 'in'}"
-        return pool, kind, "/admin/scale", {"pool": pool, "members": size}
+        change = {"pool": pool, "members": size}
+        if self.cuts and "/" in pool:
+            cut = self.chance.choice(("heads", "requests"))
+            if cut != pools[pool]["partition"]:
+                change["partition"] = cut
+                kind += f", to {cut}"
+        return pool, kind, "/admin/scale", change
 
     def one(self):
         pool, kind, path, body = self.draw()
@@ -237,7 +243,7 @@ def run(options):
         return {"reference": failed[0]}, False
     chance = random.Random(options.seed)
     load = Load(service, reference, rate * options.load / 100, random.Random(options.seed + 1))
-    events = Events(service, sizes, chance)
+    events = Events(service, sizes, chance, options.cuts)
     takeovers = Takeovers(service)
     takeovers.gather()
     takeovers.moments.clear()
@@ -268,6 +274,7 @@ def main():
     words.add_argument("--tokens", type=int, default=100)
     words.add_argument("--attention", default="1,3")
     words.add_argument("--cells", default="")
+    words.add_argument("--cuts", action="store_true", help="cells are cut by heads or by requests by turns")
     words.add_argument("--model", default="")
     words.add_argument("--prefill", default="")
     result, good = run(words.parse_args())

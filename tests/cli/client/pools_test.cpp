@@ -122,6 +122,25 @@ TEST_CASE("lamella scale waits until the pool has its size, and shows each state
   CHECK(server.bodies == std::vector<std::string>{R"({"pool":"attention","members":3})"});
 }
 
+TEST_CASE("L-M24 lamella scale cuts a cell otherwise") {
+  fake_admin server;
+  const std::string way = R"({"pool":"attention/far","from":2,"members":3,"state":"under way",)"
+                          R"("reason":"","partition":"requests","to_partition":"heads"})";
+  server.answers["POST /admin/scale"] = {{202, way}};
+  server.answers["GET /admin/pools"] = {
+      {200, R"({"pools":[)" + way + "]}"},
+      {200, R"({"pools":[{"pool":"attention/far","from":2,"members":3,"state":"done",)"
+            R"("reason":"","partition":"heads"}]})"}};
+  const auto got = server.run("scale attention/far=3 --partition heads");
+  CHECK(got.code == 0);
+  CHECK(got.out
+        == "attention/far: 2 by requests -> 3 by heads, under way\n"
+           "attention/far: 2 -> 3, done\n");
+  CHECK(server.bodies
+        == std::vector<std::string>{R"({"pool":"attention/far","members":3,"partition":"heads"})"});
+  CHECK(server.run("scale attention/far=3 --partition rows").code == 2);
+}
+
 TEST_CASE("lamella scale ends with 1 and the server's reason when a change is refused or undone") {
   fake_admin server;
   SUBCASE("refused") {
