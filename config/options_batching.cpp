@@ -2,6 +2,48 @@
 
 namespace lamella::config {
 
+namespace {
+
+/// What an iteration holds, and how its rows travel.
+void add_launches(table& t) {
+  t.choice<launches>(
+      "batching.launches", reload::restart,
+      {{launches::separate, "separate"}, {launches::mixed, "mixed"}},
+      "separate: prompts on replicas that decode have iterations of their own; mixed: they share "
+      "those of a batch, so that weights are read once for both.",
+      [](settings & s) -> auto& { return s.batching.launches; });
+  t.plain(
+      "batching.early_q", option_kind::boolean, reload::restart,
+      "true: Q is sent as soon as it is there, so that shards attend to old positions while K and "
+      "V "
+      "are computed; false: Q, K and V come of one product and are sent together.",
+      [](settings & s) -> auto& { return s.batching.early_q; });
+  t.integer(
+      "batching.mini_batches", reload::restart, 1, 8,
+      "Parts in which the rows of a decode iteration go to a shard and come back: it attends to "
+      "the "
+      "first ones while the others are on the wire. More frames and calls: for slow links.",
+      [](settings & s) -> auto& { return s.batching.mini_batches; });
+  t.seconds(
+      "batching.tbt_target_seconds", reload::restart, 0, 60'000,
+      "Time between two tokens of a sequence beside which prompts are computed (mixed launches): "
+      "prompts get the time that decoding leaves of it; 0: no bound but the chunk size.",
+      [](settings & s) -> auto& { return s.batching.tbt_target; });
+  t.integer(
+      "batching.stand_backs", reload::restart, 0, 64,
+      "Launches that a sequence may sit out, from its joining to its end, so that waiting prompts "
+      "go first (mixed launches; Splitwise: 4); 0: every sequence is in every launch.",
+      [](settings & s) -> auto& { return s.batching.stand_backs; });
+  t.choice<prompt_order>(
+      "batching.prompt_order", reload::restart,
+      {{prompt_order::fair, "fair"}, {prompt_order::fcfs, "fcfs"}},
+      "Order of waiting prompts: fair (by arrival plus four times the time a prompt still takes: "
+      "short ones pass long ones, and none starves) or fcfs (first come, first served).",
+      [](settings & s) -> auto& { return s.batching.prompt_order; });
+}
+
+} // namespace
+
 void add_batching(table& t) {
   t.choice<pipeline>(
       "batching.pipeline", reload::restart,
@@ -30,34 +72,7 @@ void add_batching(table& t) {
       "Time that a chunk of prompts should take at most: it gets fewer tokens where the machine is "
       "slow or the context long, so that short prompts wait less; 0: no bound.",
       [](settings & s) -> auto& { return s.batching.prefill_iteration; });
-  t.choice<launches>(
-      "batching.launches", reload::restart,
-      {{launches::separate, "separate"}, {launches::mixed, "mixed"}},
-      "separate: prompts on replicas that decode have iterations of their own; mixed: they share "
-      "those of a batch, so that weights are read once for both.",
-      [](settings & s) -> auto& { return s.batching.launches; });
-  t.plain(
-      "batching.early_q", option_kind::boolean, reload::restart,
-      "true: Q is sent as soon as it is there, so that shards attend to old positions while K and "
-      "V "
-      "are computed; false: Q, K and V come of one product and are sent together.",
-      [](settings & s) -> auto& { return s.batching.early_q; });
-  t.seconds(
-      "batching.tbt_target_seconds", reload::restart, 0, 60'000,
-      "Time between two tokens of a sequence beside which prompts are computed (mixed launches): "
-      "prompts get the time that decoding leaves of it; 0: no bound but the chunk size.",
-      [](settings & s) -> auto& { return s.batching.tbt_target; });
-  t.integer(
-      "batching.stand_backs", reload::restart, 0, 64,
-      "Launches that a sequence may sit out, from its joining to its end, so that waiting prompts "
-      "go first (mixed launches; Splitwise: 4); 0: every sequence is in every launch.",
-      [](settings & s) -> auto& { return s.batching.stand_backs; });
-  t.choice<prompt_order>(
-      "batching.prompt_order", reload::restart,
-      {{prompt_order::fair, "fair"}, {prompt_order::fcfs, "fcfs"}},
-      "Order of waiting prompts: fair (by arrival plus four times the time a prompt still takes: "
-      "short ones pass long ones, and none starves) or fcfs (first come, first served).",
-      [](settings & s) -> auto& { return s.batching.prompt_order; });
+  add_launches(t);
 }
 
 } // namespace lamella::config

@@ -207,6 +207,7 @@ struct batching_settings {
   milliseconds prefill_iteration{60}; ///< `prefill_iteration_seconds`: its longest; 0: no bound
   config::launches launches = launches::separate;
   bool early_q = true;         ///< Q is sent before K and V are computed
+  uint32_t mini_batches = 1;   ///< of a shard's rows in an iteration, at most
   milliseconds tbt_target{60}; ///< `tbt_target_seconds`: of a mixed launch; 0: no bound
   uint32_t stand_backs = 0;    ///< of a sequence, for prompts in mixed launches
   config::prompt_order prompt_order = prompt_order::fair;

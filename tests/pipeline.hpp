@@ -19,8 +19,9 @@ struct pipeline_options {
   const gpu::operators* ops = &gpu::reference_operators();
   unsigned threads = 2;
   uint32_t shards = 1;
-  uint32_t ranks = 1;      ///< devices that are the replica together
-  uint32_t replicas = 1;   ///< that run the slices in turn; each has all weights
+  uint32_t ranks = 1;    ///< devices that are the replica together
+  uint32_t replicas = 1; ///< that run the slices in turn; each has all weights
+  uint32_t mini_batches = 1;
   bool by_request = false; ///< shards hold all KV heads of some sequences, not some of all
   gpu::half_type wire = gpu::half_type::f16;
   gpu::half_type kv = gpu::half_type::f16;
@@ -75,6 +76,7 @@ public:
           std::max(size_t{1024} * heads * std::max(spec.group(), 2u) * spec.head_dim * 4,
                    o.parity_frame_bytes);
       gpu::ring_terms terms;
+      terms.slots = gpu::frames_per_link(o.mini_batches);
       terms.slot_bytes = gpu::slot_room(slot);
       for (uint32_t r = 0; r < o.replicas; ++r) {
         s.forth.push_back(gpu::make_device_ring(*rank_devices_[r], *s.device, terms));
@@ -96,10 +98,11 @@ public:
     gpu::slice_launch launch;
     launch.tag.iteration = ++iteration_;
     launch.wire = options_.wire;
+    launch.mini_batches = options_.mini_batches;
     launch.turns = {options_.replicas,
                     static_cast<uint32_t>(iteration_ * spec.layers % options_.replicas)};
     std::vector<shard_part> parts(shards_.size());
-    for (const auto& x : batch) {
+    for (uint32_t seat = 0; const auto& x : batch) {
       const auto first_row = static_cast<uint32_t>(launch.tokens.size());
       const auto count = static_cast<uint32_t>(x.tokens.size());
       for (uint32_t i = 0; i < parts.size(); ++i)
@@ -108,8 +111,9 @@ public:
         if (x.every_row || i + 1 == count) launch.selected.push_back(first_row + i);
         launch.tokens.push_back(x.tokens[i]);
         launch.positions.push_back(x.position + i);
-        launch.seats.push_back(0);
+        launch.seats.push_back(seat);
       }
+      ++seat;
     }
     launch.samples = std::move(samples);
     launch.sample_seats.assign(launch.samples.size(), 0);
@@ -128,6 +132,7 @@ public:
                               options_.wire, part.spans,
                               part.runs};
       a.turns = launch.turns;
+      a.mini_batches = launch.mini_batches;
       std::vector<gpu::runner_link> links;
       for (uint32_t r = 0; r < options_.replicas; ++r)
         links.push_back({s.forth[r].from, s.back[r].to});

@@ -33,6 +33,7 @@ gpu::attention_launch prepare(const shard_config& config, const scheduler::seat_
   out.group = config.group;
   out.scale = config.scale;
   out.wire = config.wire;
+  out.mini_batches = config.mini_batches;
   for (const auto& span : x.spans) {
     const auto& seat = seats.at(span.seat);
     if (config.table && seat.member != *config.table) continue;

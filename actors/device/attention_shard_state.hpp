@@ -29,6 +29,7 @@ struct shard_config {
   uint32_t group = 1;
   float scale = 1;
   gpu::half_type wire = gpu::half_type::f16;
+  uint32_t mini_batches = 1; ///< of its rows in an iteration, as the replicas have it
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::kv_cache> cache;
   net::link_source links;          ///< this seat's end of a link, connected

@@ -76,6 +76,7 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
       out.positions.push_back(span.position + i);
     }
   out.shares = shares_of(config, stream, x);
+  out.mini_batches = config.mini_batches;
   for (const auto cell : config.layout.parity_cells()) {
     const auto& link = stream.links[config.layout.holder_of(cell)];
     out.parity.push_back({link.to, link.from, config.layout.first_of(cell),

@@ -36,6 +36,7 @@ struct replica_config {
   /// Largest frame to a shard with parity, which follow the others (decision 23).
   uint64_t parity_frame_bytes = 0;
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16; ///< kv: of the shards
+  uint32_t mini_batches = 1; ///< of a shard's rows, as the shards have it
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;

@@ -23,6 +23,7 @@ struct link_order {
   net::link_key key;
   std::string peer; ///< address of the process at the other end
   uint64_t frame_bytes = 0;
+  uint32_t frames = gpu::frames_per_link(1); ///< that it holds
   gpu::ring_identity self;
   std::optional<gpu::ring_identity> other{}; ///< the expected peer
   std::chrono::milliseconds timeout{10'000};

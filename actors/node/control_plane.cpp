@@ -240,6 +240,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t plac
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
   t.ranks = ranks_of(options, where.role);
   t.early_q = options.batching.early_q;
+  t.mini_batches = options.batching.mini_batches;
   t.rows = rows_most(options);
   t.transport = word_of(options.net.transport);
   t.link_secret = link_secret_;

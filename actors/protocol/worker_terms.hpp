@@ -29,10 +29,11 @@ struct worker_terms {
   std::string model_path;
   uint64_t model_digest = 0;
   std::string version, kernels, shapes;
-  std::string device;   ///< of the pool's option; a worker may have its own
-  uint32_t threads = 0; ///< 0: the processors it may use
-  bool early_q = true;  ///< Q is sent before K and V are computed (L-M16)
-  uint32_t ranks = 1;   ///< tensor-parallel devices of this worker, from `device` on (L-M03)
+  std::string device;        ///< of the pool's option; a worker may have its own
+  uint32_t threads = 0;      ///< 0: the processors it may use
+  bool early_q = true;       ///< Q is sent before K and V are computed (L-M16)
+  uint32_t mini_batches = 1; ///< of a shard's rows in an iteration, at most (V-M08)
+  uint32_t ranks = 1;        ///< tensor-parallel devices of this worker, from `device` on (L-M03)
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16;
   uint32_t layers = 0, kv_heads = 0, group = 0, head_dim = 0;
   float scale = 1;

@@ -20,9 +20,6 @@ namespace lamella::actors {
 
 namespace {
 
-/// Q and KV of two layers: a replica may run ahead of a shard by a layer.
-constexpr uint32_t slots_per_link = 4;
-
 /// A link as logs name it.
 std::string name_of(const net::link_key& key) {
   if (!scheduler::is_context(key.stream)) return net::to_string(key);
@@ -121,7 +118,7 @@ link_port_maker data_plane_links(std::string listen) {
     port.address = plane->address();
     port.open = [folder, plane](const link_order& order) {
       net::link_terms terms;
-      terms.slots = slots_per_link;
+      terms.slots = order.frames;
       terms.slot_bytes = order.frame_bytes;
       terms.self = order.self;
       terms.peer = order.other;

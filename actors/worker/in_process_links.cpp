@@ -24,7 +24,8 @@ net::link_end in_process_links::open(const link_order& order) {
   if (found == links_.end()) {
     auto mine = devices_.at(order.self.seat), other = devices_.at(order.other.value().seat);
     if (attends) std::swap(mine, other);
-    link made{net::make_link(order.key, order.frame_bytes, *mine, *other), mine, other};
+    link made{net::make_link(order.key, order.frame_bytes, *mine, *other, order.frames), mine,
+              other};
     found = links_.emplace(order.key, std::move(made)).first;
   }
   const auto& ends = found->second.ends;

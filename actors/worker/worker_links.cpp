@@ -71,6 +71,7 @@ uint64_t frame_bytes_of(const worker_state& st, const net::link_key& key, const 
 link_order order_of(const worker_state& st) {
   link_order order;
   order.self = identity_of(st.config);
+  order.frames = gpu::frames_per_link(st.config.terms.mini_batches);
   order.timeout = std::chrono::milliseconds{st.config.terms.link_timeout_ms};
   if (st.carries && st.config.port.direct) order.device = st.device;
   return order;
@@ -80,6 +81,7 @@ link_order order_of(const worker_state& st) {
 net::link_end carried(const worker_state& st, const link_order& order, net::link_end end) {
   if (!st.carries || order.device) return end;
   net::link_terms staged;
+  staged.slots = order.frames;
   staged.slot_bytes = order.frame_bytes;
   return net::stage(*st.device, *st.carries, order.key.epoch, staged, std::move(end));
 }

@@ -82,6 +82,7 @@ attention_shard_actor make_shard(worker_ptr self, worker_epoch& at) {
   c.group = terms.group;
   c.scale = terms.scale;
   c.wire = terms.wire;
+  c.mini_batches = terms.mini_batches;
   c.device = st.device;
   c.cache = st.caches.at(at.stores);
   c.links = links_made(at);
@@ -130,6 +131,7 @@ model_replica_actor make_replica(worker_ptr self, worker_epoch& at) {
   c.parity_frame_bytes = pool.parity_frame_bytes;
   c.wire = st.config.terms.wire;
   c.kv = st.config.terms.kv;
+  c.mini_batches = st.config.terms.mini_batches;
   c.device = st.device;
   c.program = st.config.program;
   c.weights = st.config.weights;

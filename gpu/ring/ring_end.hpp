@@ -19,9 +19,13 @@ struct ring_identity {
   friend bool operator==(const ring_identity&, const ring_identity&) = default;
 };
 
+/// Frames in a ring from a replica to a shard. The shard holds Q of all mini-batches of a layer,
+/// and their K and V; the replica may run ahead of it by a layer.
+constexpr uint32_t frames_per_link(uint32_t mini_batches) { return 4 * mini_batches; }
+
 /// Terms that both sides of a ring agreed on.
 struct ring_terms {
-  uint32_t slots = 4;
+  uint32_t slots = frames_per_link(1);
   uint64_t slot_bytes = 64;   ///< of payload, a multiple of 64
   uint64_t epoch = 0;         ///< frames and seqnos of another epoch close the channel
   uint64_t first_counter = 0; ///< of the first frame

@@ -29,7 +29,8 @@ struct attention_launch {
   /// pull (0: none) whose offer must have read a layer before the layer is overwritten.
   std::shared_ptr<kv_hand_over> hand_over{};
   std::vector<uint64_t> fences{};
-  slice_turns turns{}; ///< of the replicas that send Q, K and V
+  slice_turns turns{};       ///< of the replicas that send Q, K and V
+  uint32_t mini_batches = 1; ///< at most so many, as the replicas have it
 };
 
 /// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
@@ -37,6 +38,9 @@ struct attention_launch {
 /// into the channel's slot. Steps that append and combine count as transfer time. Where replicas
 /// run the slices in turn, layer l comes from the replica of slice l, and its output goes to that
 /// of slice l + 1 (L-M21).
+///
+/// With mini-batches a layer has Q of each, then K and V of each, and an output of each (V-M08).
+/// The link holds all of these at once, see frames_per_link().
 class attention_runner final : public work, public traced_work, public urgent_work {
 public:
   /// `links`: to the replicas of the launch, by turn.
@@ -59,10 +63,22 @@ public:
 private:
   enum class phase : uint8_t { queries, keys_values };
 
+  /// A mini-batch, or all rows.
+  struct part {
+    uint32_t rows = 0;
+    std::vector<attention_span> spans; ///< their rows count from the part's first
+    const std::byte* q = nullptr;      ///< of this layer, in its frame
+    float* state = nullptr;
+  };
+
+  void make_parts();
+  void allocate_states(arena& room);
   progress on_queries(kernel_context context);
   progress on_keys_values(kernel_context context);
+  void end_layer();
   bool may_write() const;
-  attention_args args() const;
+  size_t elements(const part& x) const;
+  attention_args args(const part& x) const;
   channel_receiver& from() const { return *links_[launch_.turns.of(layer_)].from; }
 
   std::shared_ptr<const kv_cache> cache_;
@@ -70,10 +86,10 @@ private:
   attention_launch launch_;
   std::vector<runner_link> links_; ///< by turn
   qkv_watch::presence presence_;
-  float* state_ = nullptr;
+  std::vector<part> parts_;
   uint32_t layer_ = 0;
   phase phase_ = phase::queries;
-  const std::byte* q_ = nullptr;
+  size_t part_ = 0; ///< the next one of this phase
   uint64_t bytes_sent_ = 0;
 };
 

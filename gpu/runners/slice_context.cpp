@@ -61,8 +61,8 @@ work::progress slice_runner::pass_context(const model::instruction& x, kernel_co
   auto tag = launch_.tag;
   tag.layer = x.layer;
   tag.kind = frame_kind::context;
-  for (; share_ + 1 < launch_.ranks->ranks; ++share_) {
-    auto& link = *launch_.ranks->links[share_ + 1].to;
+  for (; piece_ + 1 < launch_.ranks->ranks; ++piece_) {
+    auto& link = *launch_.ranks->links[piece_ + 1].to;
     auto* to = reserve(link, context_bytes(x.outputs));
     if (to == nullptr) return progress::blocked;
     write_context(x.outputs, to, context);

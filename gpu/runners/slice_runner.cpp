@@ -1,5 +1,6 @@
 #include "gpu/runners/slice_runner.hpp"
 
+#include "gpu/runners/mini_batches.hpp"
 #include "gpu/runners/parity_frames.hpp"
 
 #include <algorithm>
@@ -33,6 +34,7 @@ void slice_runner::begin(arena& room) {
   for (model::buffer_id b = 0; b < program_->buffer_width.size(); ++b)
     buffers_.push_back(room.allocate<float>(size_t{rows_of(b)} * program_->buffer_width[b]));
   if (launch_.ranks) meet_ranks(room);
+  make_pieces();
   if (!launch_.turns.rotate()) return;
   rows_.resize(launch_.tokens.size());
   std::iota(rows_.begin(), rows_.end(), 0u);
@@ -53,6 +55,22 @@ void slice_runner::meet_ranks(arena& room) {
   shard_share all{group.links[0].to, group.links[0].from, std::vector<uint32_t>(rows), 0, heads};
   std::iota(all.rows.begin(), all.rows.end(), 0u);
   launch_.shares = {std::move(all)};
+}
+
+/// The ranks behind the first one give it all their rows in one frame.
+void slice_runner::make_pieces() {
+  const auto most = launch_.ranks && launch_.ranks->rank > 0 ? 1 : launch_.mini_batches;
+  for (uint32_t i = 0; i < most; ++i)
+    for (const auto& share : launch_.shares) {
+      const auto same = [&](uint32_t a, uint32_t b) {
+        return launch_.seats[a] == launch_.seats[b];
+      };
+      const bool one_each = std::ranges::adjacent_find(share.rows, same) == share.rows.end();
+      const auto ranges = mini_batches(static_cast<uint32_t>(share.rows.size()), most, one_each);
+      if (i < ranges.size())
+        pieces_.push_back(
+            {&share, std::span{share.rows}.subspan(ranges[i].first, ranges[i].count)});
+    }
 }
 
 /// What a kernel would follow outside its memory.
@@ -107,7 +125,7 @@ work::progress slice_runner::advance(kernel_context context) {
              || next.code == opcode::send_context);
   const auto outcome = execute(next, context);
   if (outcome == progress::blocked) return outcome;
-  share_ = parity_ = 0;
+  piece_ = parity_ = 0;
   collected_ = false;
   ++instruction_;
   return has_next() ? progress::advanced : end_with_parity();
@@ -242,7 +260,7 @@ work::progress slice_runner::all_reduce(const model::instruction& x, kernel_cont
   return progress::advanced;
 }
 
-/// Rounds the rows and heads of each share into its channel; continues where a full ring or a rank
+/// Rounds the rows and heads of each piece into its channel; continues where a full ring or a rank
 /// that is behind stopped it.
 work::progress slice_runner::send(const model::instruction& x, kernel_context context) {
   const auto& spec = program_->spec;
@@ -256,16 +274,16 @@ work::progress slice_runner::send(const model::instruction& x, kernel_context co
     if (!exchange_->collect(tag, own, context)) return progress::blocked;
     collected_ = true;
   }
-  for (; share_ < launch_.shares.size(); ++share_) {
-    const auto& share = launch_.shares[share_];
-    if (share.rows.empty()) continue;
+  for (; piece_ < pieces_.size(); ++piece_) {
+    const auto& share = *pieces_[piece_].share;
+    const auto& rows = pieces_[piece_].rows;
     const auto width = queries ? spec.group() * spec.head_dim : spec.head_dim;
-    const auto part = size_t{share.head_count} * share.rows.size() * width * bytes_of(launch_.wire);
+    const auto part = size_t{share.head_count} * rows.size() * width * bytes_of(launch_.wire);
     const auto bytes = part * x.inputs.size();
     auto* to = reserve(*share.to, bytes);
     if (to == nullptr) return progress::blocked;
     for (size_t i = 0; i < x.inputs.size(); ++i)
-      ops_.to_wire({exchange_ ? exchange_->all(i) : own[i], heads_stride(x.inputs[i]), share.rows,
+      ops_.to_wire({exchange_ ? exchange_->all(i) : own[i], heads_stride(x.inputs[i]), rows,
                     share.first_head, share.head_count, width, launch_.wire, to + i * part},
                    context);
     share.to->commit(tag);
@@ -330,15 +348,14 @@ work::progress slice_runner::receive_attention(const model::instruction& x,
   auto tag = launch_.tag;
   tag.layer = x.layer;
   tag.kind = frame_kind::attention;
-  for (; share_ < launch_.shares.size(); ++share_) {
-    const auto& share = launch_.shares[share_];
-    if (share.rows.empty()) continue;
+  for (; piece_ < pieces_.size(); ++piece_) {
+    const auto& share = *pieces_[piece_].share;
+    const auto& rows = pieces_[piece_].rows;
     const auto width = spec.group() * spec.head_dim;
-    const auto bytes =
-        size_t{share.head_count} * share.rows.size() * width * bytes_of(launch_.wire);
+    const auto bytes = size_t{share.head_count} * rows.size() * width * bytes_of(launch_.wire);
     const auto* arrived = share.from->receive(tag, bytes, 0);
     if (arrived == nullptr) return progress::blocked;
-    ops_.from_wire({arrived->payload.data(), share.rows, share.first_head, share.head_count, width,
+    ops_.from_wire({arrived->payload.data(), rows, share.first_head, share.head_count, width,
                     launch_.wire, exchange_ ? exchange_->all(0) : buffers_[x.outputs[0]],
                     heads_stride(x.outputs[0])},
                    context);

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace lamella::gpu {
@@ -46,6 +47,7 @@ struct slice_launch {
   std::vector<logit_edit> edits;
   std::vector<uint32_t> masks; ///< [masks, mask_words(vocabulary)]
   std::vector<shard_share> shares;
+  uint32_t mini_batches = 1; ///< of each share, at most (V-M08)
   std::vector<parity_share> parity;
   /// Where several ranks run the launch together (L-M03), each with its share of the program's
   /// weights: null for one. Rank 0 has the shares; the others have none, and give it their heads.
@@ -106,6 +108,7 @@ private:
   void begin(arena& room);
   void check_launch() const;
   void meet_ranks(arena& room);
+  void make_pieces();
   uint32_t rows_of(model::buffer_id buffer) const;
   uint32_t heads_stride(model::buffer_id buffer) const;
   progress execute(const model::instruction& x, kernel_context context);
@@ -137,9 +140,16 @@ private:
   bool collected_ = false;
   std::vector<sampled_token> sampled_;
   const float* logits_ = nullptr;
-  size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< current position
-  size_t parity_ = 0;                              ///< of the parity shares
-  uint32_t sums_ = 0;                              ///< over the ranks, so far
+  /// A mini-batch of a share, or all of it: what has a frame of its own.
+  struct piece {
+    const shard_share* share;
+    std::span<const uint32_t> rows; ///< of the launch
+  };
+  std::vector<piece> pieces_; ///< the first of each share, then the second of each, ...
+  /// Current position; the last of the pieces, or of the ranks that get the context.
+  size_t slice_ = 0, instruction_ = 0, piece_ = 0;
+  size_t parity_ = 0; ///< of the parity shares
+  uint32_t sums_ = 0; ///< over the ranks, so far
   uint64_t bytes_sent_ = 0;
   bool begun_ = false;
   bool decodes_ = false; ///< each row is of another sequence

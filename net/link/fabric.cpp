@@ -4,15 +4,10 @@
 
 namespace lamella::net {
 
-namespace {
-/// Q and KV of two layers: a replica may run ahead of a shard by a layer.
-constexpr uint32_t slots_per_link = 4;
-} // namespace
-
 link_pair make_link(const link_key& key, size_t slot_bytes, gpu::device& replica,
-                    gpu::device& shard) {
+                    gpu::device& shard, uint32_t slots) {
   gpu::ring_terms terms;
-  terms.slots = slots_per_link;
+  terms.slots = slots;
   terms.slot_bytes = gpu::slot_room(slot_bytes);
   terms.epoch = key.epoch;
   auto forth = gpu::make_device_ring(replica, shard, terms);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/device.hpp"
+#include "gpu/ring/ring_end.hpp"
 #include "net/link/link.hpp"
 
 #include <functional>
@@ -19,9 +20,9 @@ struct link_pair {
 };
 
 /// A new link between two devices, which must outlive its ends. `slot_bytes`: its largest frame, in
-/// bytes. Throws std::bad_alloc.
+/// bytes; `slots`: the frames that it holds. Throws std::bad_alloc.
 link_pair make_link(const link_key& key, size_t slot_bytes, gpu::device& replica,
-                    gpu::device& shard);
+                    gpu::device& shard, uint32_t slots = gpu::frames_per_link(1));
 
 /// Creates a link when its first end is requested. Thread-safe.
 class fabric {

@@ -95,6 +95,26 @@ TEST_CASE_FIXTURE(models,
   CHECK(difference(run_chunked(mixed, tokens, 5, whole(length)), expected) < 3e-2);
 }
 
+TEST_CASE_FIXTURE(models, "V-M08 mini-batches on emulated CUDA devices give the same bytes") {
+  const auto model = load(shape());
+  std::vector<rows> prompts, next;
+  for (uint32_t i = 0; i < 5; ++i) {
+    prompts.push_back({random_tokens(6 + i, i), 0, whole(16, 16 * i)});
+    next.push_back({{7 + i}, 6 + i, whole(16, 16 * i)});
+  }
+  const auto run = [&](uint32_t parts, uint32_t shards) {
+    auto o = both(shards);
+    o.mini_batches = parts;
+    pipeline p{model, o};
+    auto all = p.run(prompts);
+    for (auto& row : p.run(next)) all.push_back(std::move(row));
+    return all;
+  };
+  const auto expected = run(1, 1);
+  for (uint32_t parts : {2u, 3u, 8u})
+    for (uint32_t shards : {1u, 2u}) CHECK(same_bytes(run(parts, shards), expected));
+}
+
 TEST_CASE_FIXTURE(models, "emulated CUDA devices work with shards or replicas of the host") {
   const auto model = load(shape());
   const auto tokens = random_tokens(length, 2);

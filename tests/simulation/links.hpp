@@ -86,6 +86,7 @@ private:
   struct link {
     side sides[2]; ///< replica, shard
     uint64_t bytes = 0;
+    uint32_t frames = 0;
     bool bound = false;
   };
   /// When the frames of one direction arrive.
@@ -166,6 +167,7 @@ private:
                                                 [](gpu::channel_state) {}),
             process, compute, x.self, x.other};
     l.bytes = std::max(l.bytes, gpu::slot_room(x.frame_bytes));
+    l.frames = x.frames;
     time_.in(x.timeout, [this, key = x.key, pending = mine.pending] {
       const auto found = links_.find(key);
       if (found != links_.end() && !found->second.bound) pending->end(gpu::channel_state::closed);
@@ -195,6 +197,7 @@ private:
   std::pair<std::shared_ptr<gpu::channel_sender>, std::shared_ptr<gpu::channel_receiver>>
   make_way(const net::link_key& key, const link& x, int from) {
     gpu::ring_terms terms;
+    terms.slots = x.frames;
     terms.slot_bytes = x.bytes;
     terms.epoch = key.epoch;
     terms.crc_every = 1;

@@ -198,6 +198,21 @@ TEST_CASE("L-M15 L-M16 queries sent early or with K and V: no bit changes") {
   check_same(x);
 }
 
+TEST_CASE("V-M08 mini-batches: no bit changes") {
+  auto x = tiny_settings();
+  x.batching.mini_batches = 3;
+  x.pools.attention.members = 3;
+  SUBCASE("one replica") {}
+  SUBCASE("with parity") { x.pools.attention.parity = true; }
+  SUBCASE("by request") { x.pools.attention.partition = config::partition::requests; }
+  SUBCASE("batches that rotate over two") {
+    x.pools.model.members = 2;
+    x.batching.pipeline = config::pipeline::rotational;
+  }
+  SUBCASE("prompts in their launches") { x.batching.launches = config::launches::mixed; }
+  check_same(x);
+}
+
 TEST_CASE("Any prefill chunk gives the same bits") {
   for (uint32_t chunk : {1u, 7u, 64u}) {
     CAPTURE(chunk);

@@ -122,6 +122,46 @@ TEST_CASE_FIXTURE(models,
   for (size_t i = 0; i < next.size(); ++i) CHECK(same_bytes(p.run({next[i]}), {together[i]}));
 }
 
+TEST_CASE_FIXTURE(models,
+                  "V-M08 mini-batches give the same bytes, of iterations of any sequences") {
+  tests::tiny_model_options options; // for three ranks, too
+  options.head_dim = 32;
+  options.feed_forward = 192;
+  const auto model = load(options);
+  constexpr uint32_t sequences = 7, prompt = 11;
+  std::vector<rows> prompts, next, beside;
+  for (uint32_t i = 0; i < sequences; ++i) {
+    const auto runs = whole(prompt + i + 2, 40 * i);
+    prompts.push_back({random_tokens(prompt + i, 50 + i), 0, runs, false, i % 2});
+    next.push_back({{i}, prompt + i, runs, false, i % 2});
+    // Some sequences decode, one has a prompt: a shard's rows are divided only without it.
+    beside.push_back({i == 2 ? random_tokens(3, 9) : std::vector<uint32_t>{i + 20},
+                      i == 2 ? 0 : prompt + i + 1, i == 2 ? whole(3, 1000) : runs, false, i % 2});
+  }
+  const auto run = [&](const pipeline_options& o) {
+    pipeline p{model, o};
+    logits all;
+    for (const auto* batch : {&prompts, &next, &beside})
+      for (auto& row : p.run(*batch)) all.push_back(std::move(row));
+    return all;
+  };
+  const auto expected = run({});
+  pipeline_options by_head{.shards = 3}, by_request{.shards = 2, .by_request = true},
+      turns{.shards = 3, .replicas = 2}, ranks{.ranks = 3}, guarded{.shards = 3};
+  guarded.parity_frame_bytes = 1 << 16;
+  for (auto o : {pipeline_options{}, by_head, by_request, turns, ranks, guarded})
+    for (uint32_t parts : {2u, 3u, 8u}) {
+      CAPTURE(parts);
+      CAPTURE(o.shards);
+      auto whole_batch = o;
+      o.mini_batches = parts;
+      if (o.ranks > 1)
+        CHECK(same_bytes(run(o), run(whole_batch)));
+      else
+        CHECK(same_bytes(run(o), expected));
+    }
+}
+
 TEST_CASE_FIXTURE(models, "V-M11 where the slots lie changes no byte") {
   const auto model = load();
   pipeline p{model, {}};
