@@ -85,7 +85,7 @@ void refuse_body(std::string_view body, const std::string& route) {
                                      "/admin/drain-worker, a pool scaled by POST /admin/scale)");
 }
 
-constexpr std::array<std::string_view, 1> trace_query{"for"};
+constexpr std::array<std::string_view, 2> trace_query{"for", "newest"};
 constexpr std::array<std::string_view, 3> events_query{"after", "since", "wait"};
 
 const std::array admin_routes{

@@ -3,6 +3,7 @@
 
 #include "actors/gateway/console_board.hpp"
 #include "actors/gateway/link_traffic.hpp"
+#include "actors/gateway/trace_audience.hpp"
 #include "actors/membership/membership_state.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
@@ -72,6 +73,7 @@ struct gateway_state {
   std::optional<request_rules> rules; ///< of the last reload; until then those of the service
   std::weak_ptr<bool> reloading;      ///< alive while a reload is running
   std::weak_ptr<bool> tracing;        ///< alive while somebody records a trace
+  std::shared_ptr<trace_audience> watched{}; ///< of the newest one that several may ask for
   link_traffic traffic;
   std::shared_ptr<console_board> console = std::make_shared<console_board>();
   uint64_t log_dropped = 0; ///< lines, already in the metrics

@@ -30,10 +30,10 @@ void learn(tracer_ptr self, recorded_worker& w, const trace_begun& there, int64_
 void answer(tracer_ptr self) {
   auto& st = self->state;
   if (std::exchange(st.ended, true)) return;
-  auto write = [x = std::move(st.result), exchange = st.config.exchange,
+  auto write = [x = std::move(st.result), audience = st.config.audience,
                 token = st.config.token]() mutable {
     drop_told_twice(x);
-    exchange->respond(200, {{"content-type", "application/json"}}, trace_json(x));
+    audience->deliver(trace_json(x));
   };
   self->send(st.config.aside, aside_job{aside_lane::bulky, std::move(write)});
   self->quit();
@@ -41,7 +41,7 @@ void answer(tracer_ptr self) {
 
 void refuse(tracer_ptr self, const net::api_error& why) {
   self->state.ended = true;
-  net::respond_error(*self->state.config.exchange, why);
+  self->state.config.audience->refuse(why);
   self->quit();
 }
 
@@ -136,9 +136,10 @@ tracer_actor::behavior_type tracer(tracer_actor::stateful_pointer<tracer_state> 
   st.here = clock_of_process();
   self->monitor(st.config.owner);
   self->set_down_handler([self](const caf::down_msg&) { self->quit(); });
-  st.config.exchange->on_closed([me = caf::actor_cast<caf::actor_addr>(self)] {
-    if (const auto x = caf::actor_cast<tracer_actor>(me)) caf::anon_send(x, cancel_atom_v);
-  });
+  if (st.config.alone)
+    st.config.alone->on_closed([me = caf::actor_cast<caf::actor_addr>(self)] {
+      if (const auto x = caf::actor_cast<tracer_actor>(me)) caf::anon_send(x, cancel_atom_v);
+    });
   self->request(st.config.members, answer_limit, trace_workers_ask{})
       .then([self](trace_workers& x) { begin(self, x); },
             [self](const caf::error& reason) {

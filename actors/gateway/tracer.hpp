@@ -1,6 +1,7 @@
 /// TRACER: has all workers record for some seconds, and answers with what they saw.
 #pragma once
 
+#include "actors/gateway/trace_audience.hpp"
 #include "actors/gateway/trace_text.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/request/aside.hpp"
@@ -18,7 +19,8 @@ struct tracer_config {
   caf::actor_addr owner; ///< with it the recording ends
   membership_actor members;
   aside_actor aside; ///< writes the answer
-  exchange_ptr exchange;
+  std::shared_ptr<trace_audience> audience;
+  exchange_ptr alone; ///< its only asker, without whom nobody wants it; null: there may be more
   std::shared_ptr<bool> token; ///< alive until the answer is written
   uint64_t id = 0;             ///< of the recording
   std::chrono::milliseconds length{0};

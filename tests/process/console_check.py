@@ -139,7 +139,9 @@ def lose_worker(page):
 def record_pipeline(page):
     """The staircase of a moment in which requests decode."""
     running = load(4)
+    check("console: the pipeline follows by itself", page.wait("document.querySelectorAll('#pipeline svg').length === 1"))
     page.value("document.getElementById('pipeline_record').click()")
+    check("console: it stops to follow for a recording", page.value("!document.getElementById('pipeline_follow').checked"))
     page.wait("document.querySelectorAll('#pipeline svg').length === 1 && !document.getElementById('pipeline_record').disabled")
     rows = page.value("[...document.querySelectorAll('#pipeline .seat')].map((each) => each.textContent)")
     check("console: the pipeline has a row for each stream of each worker", {"model/0", "attention/0", "attention/1", "attention/2"}

@@ -21,7 +21,7 @@ const pools = new pool_table(by_id('pools'));
 const requests = new request_table(by_id('requests'), by_id('requests_words'));
 const detail = new worker_detail(by_id('detail'));
 const picture = new topology(by_id('topology'), choose);
-new pipeline_panel(by_id('pipeline'), by_id('pipeline_record'), by_id('pipeline_words'));
+const pipeline = new pipeline_panel(by_id('pipeline'), by_id('pipeline_record'), by_id('pipeline_follow'), by_id('pipeline_words'));
 let page = null;
 let failures = 0;
 let declined = false; // to give a key: the button asks again
@@ -62,6 +62,7 @@ function draw() {
   detail.draw(page, events.all, now);
   pools.draw(page.changes);
   requests.draw(page);
+  pipeline.look(page.requests.length > 0);
   draw_advice(by_id('advice'), history);
   draw_load(history);
   draw_loss(by_id('loss'), by_id('loss_what'), by_id('loss_cost'), last_loss(events), history);

@@ -2,6 +2,9 @@
 import { ask, ask_key, drawing, element, refused, tell, write } from './common.js';
 
 const seconds = 0.5;
+/// While it follows: a moment every so often, which all consoles share.
+const moment = 0.05;
+const pause_ms = 2000;
 const patience_ms = 40000;
 const gutter = 150;
 const width = 1120;
@@ -57,20 +60,24 @@ function step_of(length) {
   return [1, 2, 5, 10].map((x) => x * power).find((x) => x >= length / 8);
 }
 
-/// The panel: a button, the picture, and what is missing from it.
+/// The panel: it follows the service, or shows what a button recorded; the picture, and what is
+/// missing from it.
 export class pipeline_panel {
-  constructor(place, button, words) {
+  constructor(place, button, follow, words) {
     this.place = place;
     this.button = button;
+    this.follow = follow;
     this.words = words;
+    this.next = 0; // when it may look again
     button.addEventListener('click', () => this.#record());
   }
 
   async #record() {
+    this.follow.checked = false;
     this.button.disabled = true;
     write(this.words, `recording ${seconds} s…`);
     try {
-      this.#draw(await this.#ask());
+      this.#draw(await this.#ask(`for=${seconds}`));
     } catch (error) {
       write(this.words, '');
       tell(error.message, true);
@@ -79,10 +86,27 @@ export class pipeline_panel {
     }
   }
 
-  async #ask() {
+  /// Once a second while somebody looks. `busy`: requests run. A moment that cannot be had is left
+  /// out: another recording is under way, or a key is wanted.
+  async look(busy) {
+    if (!this.follow.checked || this.button.disabled || Date.now() < this.next) return;
+    if (!busy) return write(this.words, 'no request runs');
+    this.next = Infinity;
+    try {
+      const reply = await ask(`/admin/trace?for=${moment}&newest=${pause_ms / 1000}`, { body: {}, signal: AbortSignal.timeout(patience_ms) });
+      const trace = await reply.json();
+      if (this.follow.checked && !this.button.disabled) this.#draw(trace);
+    } catch {
+      // The next one comes soon.
+    } finally {
+      this.next = Date.now() + pause_ms;
+    }
+  }
+
+  async #ask(query) {
     for (;;) {
       try {
-        const reply = await ask(`/admin/trace?for=${seconds}`, { body: {}, signal: AbortSignal.timeout(patience_ms) });
+        const reply = await ask(`/admin/trace?${query}`, { body: {}, signal: AbortSignal.timeout(patience_ms) });
         return await reply.json();
       } catch (error) {
         if (!(error instanceof refused) || error.status !== 401 || !await ask_key(true)) throw error;

@@ -9,11 +9,12 @@ TEST_CASE("an operator's route refuses a query that it does not know, and names 
     const char *method, *path, *takes;
   };
   for (const auto& x :
-       {question{"POST", "trace", ": for"}, question{"GET", "events", ": after, since, wait"},
-        question{"GET", "status", " no query"}, question{"GET", "pools", " no query"},
-        question{"GET", "console", " no query"}, question{"POST", "drain", " no query"},
-        question{"POST", "reload", " no query"}, question{"POST", "scale", " no query"},
-        question{"POST", "chaos", " no query"}, question{"POST", "drain-worker", " no query"}}) {
+       {question{"POST", "trace", ": for, newest"},
+        question{"GET", "events", ": after, since, wait"}, question{"GET", "status", " no query"},
+        question{"GET", "pools", " no query"}, question{"GET", "console", " no query"},
+        question{"POST", "drain", " no query"}, question{"POST", "reload", " no query"},
+        question{"POST", "scale", " no query"}, question{"POST", "chaos", " no query"},
+        question{"POST", "drain-worker", " no query"}}) {
     CAPTURE(x.path);
     const auto got = s.admin(x.method, std::string{"/admin/"} + x.path + "?seconds=1");
     CHECK(got.status == 400);

@@ -1,4 +1,6 @@
 // Recordings of a whole service: every slice of an iteration once and in order, and who is refused.
+#include "actors/gateway/trace_audience.hpp"
+#include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 #include <atomic>
@@ -6,6 +8,8 @@
 #include <map>
 
 namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -133,6 +137,64 @@ TEST_CASE("one recording at a time, and of a time within bounds") {
   first.get();
   // With its asker the recording is gone.
   CHECK(eventually([&] { return s.admin("POST", "/admin/trace?for=0.05").status == 200; }));
+}
+
+TEST_CASE("those who take a recent recording share one, and it does not end with who asked first") {
+  served s;
+  for (const std::string wrong : {"-1", "11", "x"})
+    CHECK(text_at(s.admin("POST", "/admin/trace?newest=" + wrong).json, "error.param") == "newest");
+  // The first one leaves; the second one gets what was recorded for both.
+  net::http_client client{s.admin_url()};
+  auto first = std::async(std::launch::async, [&] {
+    try {
+      while (client.post("/admin/trace?for=2&newest=10", "", deadline).status == 409) continue;
+    } catch (const net::http_call_error&) { // aborted below
+    }
+  });
+  REQUIRE(eventually([&] {
+    return text_at(s.admin("POST", "/admin/trace?for=0.05").json, "error.code")
+           == "trace_under_way";
+  }));
+  auto second = std::async(std::launch::async,
+                           [&] { return s.admin("POST", "/admin/trace?for=0.05&newest=10"); });
+  client.abort();
+  first.get();
+  const auto got = second.get();
+  REQUIRE(got.status == 200);
+  CHECK(number_at(got.json, "otherData.seconds") == 2); // of the one who left
+  // It is still there, and not what somebody gets who takes no other one's.
+  const auto again = s.admin("POST", "/admin/trace?for=0.05&newest=10");
+  CHECK(text_at(again.json, "otherData.time") == text_at(got.json, "otherData.time"));
+  CHECK(number_at(s.admin("POST", "/admin/trace?for=0.05").json, "otherData.seconds") == 0.05);
+  CHECK(number_at(s.admin("POST", "/admin/trace?for=0.05&newest=0").json, "otherData.seconds")
+        == 0.05);
+}
+
+TEST_CASE("a recording is given to all who wait for it, 32 at most, and to those who come soon") {
+  const auto exchange = [] { return std::make_shared<fake_exchange>(""); };
+  const trace_audience::time_point begin{};
+  const auto first = exchange();
+  trace_audience x{first, begin};
+  std::vector<std::shared_ptr<fake_exchange>> others;
+  for (size_t i = 1; i < trace_audience::waiting_max; ++i)
+    CHECK(x.take_in(others.emplace_back(exchange()), begin, 0s));
+  CHECK_FALSE(x.take_in(exchange(), begin, 9s));
+  CHECK(first->status == 0);
+  x.deliver("{}");
+  CHECK(first->status == 200);
+  for (const auto& each : others) CHECK(each->body == "{}");
+  const auto late = exchange();
+  CHECK_FALSE(x.take_in(late, begin + 3s, 2s));
+  CHECK(x.take_in(late, begin + 2s, 2s));
+  CHECK(late->body == "{}");
+  const auto refused = exchange();
+  trace_audience none{refused, begin};
+  none.refuse(net::no_capacity("later"));
+  CHECK(refused->status == 503);
+  CHECK_FALSE(none.take_in(exchange(), begin, 9s));
+  trace_audience large{exchange(), begin};
+  large.deliver(std::string(trace_audience::kept_bytes_max + 1, ' '));
+  CHECK_FALSE(large.take_in(exchange(), begin, 9s));
 }
 
 TEST_CASE("status tells how busy each device was") {
