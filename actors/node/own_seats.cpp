@@ -121,14 +121,19 @@ caf::result<bool> take_all(own_seats_ptr self, const membership_actor& members) 
   return promise;
 }
 
-/// While all seats are taken, who asked for that is told.
+/// While all seats are taken, who asked for that is told. A retired seat may have the name of one
+/// that another cell has got since.
 void on_lost(own_seats_ptr self, const own_seat_lost& x) {
   auto& st = self->state;
-  const auto where = std::ranges::find_if(
-      st.config.seats, [&](const seat& each) { return scheduler::to_string(each) == x.seat; });
-  if (where == st.config.seats.end()) return;
+  const auto is_meant = [&](const seat& each) { return scheduler::to_string(each) == x.seat; };
+  const auto where = std::ranges::find_if(st.config.seats, [&](const seat& each) {
+    return is_meant(each) && !st.retired.contains(each);
+  });
+  if (where == st.config.seats.end()) {
+    std::erase_if(st.workers, [&](const auto& each) { return is_meant(each.first); });
+    return;
+  }
   st.workers.erase(*where);
-  if (st.retired.contains(*where)) return;
   if (!st.asked) take_later(self, *where, x, "own seat " + name_of(*where) + ": " + x.reason);
 }
 

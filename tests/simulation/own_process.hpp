@@ -6,6 +6,7 @@
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/worker/in_process_links.hpp"
+#include "actors/worker/shared_port.hpp"
 #include "tests/simulation/devices.hpp"
 
 #include <set>
@@ -25,8 +26,8 @@ public:
     x.seats = seats_;
     x.on_give_up = std::move(on_give_up);
     x.own_threads = false;
-    x.make = [e = engine_, links = links_, bytes = free_bytes_](const scheduler::seat& where,
-                                                                const actors::join_grant& grant) {
+    x.make = [e = engine_, links = links_, port = port_,
+              bytes = free_bytes_](const scheduler::seat& where, const actors::join_grant& grant) {
       actors::worker_config c;
       c.where = where;
       c.incarnation = grant.incarnation;
@@ -35,7 +36,7 @@ public:
       c.program = the_model().loaded.program;
       c.weights = the_model().weights;
       c.free_memory = [bytes] { return bytes; };
-      c.port = links->port();
+      c.port = port->of_worker();
       links->sits(scheduler::number_of(where), e->make_device(actors::name_of(where)));
       actors::worker_facts facts{{}, "sim", grant.terms.kernels, "sim", 0, c.port.address, "sim"};
       return actors::own_worker{std::move(c), std::move(facts)};
@@ -81,6 +82,8 @@ private:
   timeline& time_;
   std::shared_ptr<engine> engine_;
   std::shared_ptr<actors::in_process_links> links_ = std::make_shared<actors::in_process_links>();
+  std::shared_ptr<actors::shared_port> port_ =
+      std::make_shared<actors::shared_port>(links_->port());
   std::vector<scheduler::seat> seats_;
   uint64_t free_bytes_;
   uint64_t epoch_ = 0;
