@@ -199,6 +199,9 @@ epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   const auto options = at_sizes(parts.options, sizes);
   auto layout = layout_of(options, spec, 0);
   if (auto why = scheduler::refuse_layout(spec.kv_heads, layout)) throw std::invalid_argument{*why};
+  for (const auto& [name, cell] : options.pools.attention.cells)
+    if (cell.parity && cell.partition == config::partition::requests)
+      throw std::invalid_argument{"the cell '" + name + "' has parity, which needs heads"};
   const auto& start = parts.layout.cells;
   const auto cells = sizes.cells.size();
   for (uint32_t i = 0; i < layout.tables(); ++i) {

@@ -185,6 +185,7 @@ expect "L-M24 a cell is cut back by hand" 0 $?
 expect "L-M24 it is, too" "far=2 by requests near=3 by heads" "$(cuts)"
 scaled attention/near=3 --partition requests
 expect "a partition by hand that the parity does not go with is refused" 1 $?
+contains "a partition by hand with parity: the reason" "has parity, which needs heads" "$(cat page)"
 scaled model=1 --partition heads
 expect "a partition of a pool that has none is refused" 1 $?
 contains "a partition of a pool that has none: the reason" "is no cell" "$(cat page)"
