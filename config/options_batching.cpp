@@ -20,9 +20,8 @@ void add_launches(table& t) {
       [](settings & s) -> auto& { return s.batching.early_q; });
   t.integer(
       "batching.mini_batches", reload::restart, 1, 8,
-      "Parts in which the rows of a decode iteration go to a shard and come back: it attends to "
-      "the "
-      "first ones while the others are on the wire. More frames and calls: for slow links.",
+      "Parts in which the rows of a decode iteration go to a shard and come back, so that it "
+      "attends to the first while the rest is on the wire. Each costs frames: for slow links.",
       [](settings & s) -> auto& { return s.batching.mini_batches; });
   t.seconds(
       "batching.tbt_target_seconds", reload::restart, 0, 60'000,
