@@ -56,12 +56,12 @@ void answer_trace(gateway_ptr self, const exchange_ptr& exchange) {
   x.owner = caf::actor_cast<caf::actor_addr>(self);
   x.members = st.members;
   x.aside = st.config.aside;
-  x.audience = std::make_shared<trace_audience>(exchange, now);
+  x.token = std::make_shared<bool>(true);
+  x.audience = std::make_shared<trace_audience>(exchange, now, x.token);
   if (newest)
     st.watched = x.audience;
   else
     x.alone = exchange;
-  x.token = std::make_shared<bool>(true);
   x.id = st.config.world.chance() | 1; // never 0
   x.length = length;
   x.empty.release = st.config.version;

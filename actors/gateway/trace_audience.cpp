@@ -17,7 +17,7 @@ bool trace_audience::take_in(const net::http_exchange_ptr& one_more, time_point 
   {
     const std::lock_guard lock{mutex_};
     if (!over_) {
-      if (waiting_.size() >= waiting_max) return false;
+      if (recording_.expired() || waiting_.size() >= waiting_max) return false;
       waiting_.push_back(one_more);
       return true;
     }

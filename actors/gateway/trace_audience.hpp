@@ -6,6 +6,7 @@
 
 #include <caf/all.hpp>
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -17,11 +18,12 @@ class trace_audience {
 public:
   using time_point = caf::actor_clock::time_point;
 
-  trace_audience(net::http_exchange_ptr first, time_point now)
-      : waiting_{std::move(first)}, began_{now} {}
+  /// `recording`: alive until the recording is there or was refused, or TRACER has ended.
+  trace_audience(net::http_exchange_ptr first, time_point now, std::weak_ptr<bool> recording)
+      : waiting_{std::move(first)}, began_{now}, recording_{std::move(recording)} {}
 
   /// Answers one more: when the recording is there, or at once where it began at most so long ago.
-  /// False: it is older, was refused, or too many wait.
+  /// False: it is older, was refused or given up, or too many wait.
   bool take_in(const net::http_exchange_ptr& one_more, time_point now, caf::timespan newest);
 
   /// The recording is there. It is kept for those who come later, unless it is large.
@@ -36,6 +38,7 @@ private:
   std::mutex mutex_; ///< of the members below
   std::vector<net::http_exchange_ptr> waiting_;
   const time_point began_;
+  const std::weak_ptr<bool> recording_;
   bool over_ = false;
   std::string text_; ///< empty: none is kept
 };

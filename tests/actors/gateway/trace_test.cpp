@@ -174,7 +174,8 @@ TEST_CASE("a recording is given to all who wait for it, 32 at most, and to those
   const auto exchange = [] { return std::make_shared<fake_exchange>(""); };
   const trace_audience::time_point begin{};
   const auto first = exchange();
-  trace_audience x{first, begin};
+  auto recording = std::make_shared<bool>(true);
+  trace_audience x{first, begin, recording};
   std::vector<std::shared_ptr<fake_exchange>> others;
   for (size_t i = 1; i < trace_audience::waiting_max; ++i)
     CHECK(x.take_in(others.emplace_back(exchange()), begin, 0s));
@@ -188,13 +189,17 @@ TEST_CASE("a recording is given to all who wait for it, 32 at most, and to those
   CHECK(x.take_in(late, begin + 2s, 2s));
   CHECK(late->body == "{}");
   const auto refused = exchange();
-  trace_audience none{refused, begin};
+  trace_audience none{refused, begin, recording};
   none.refuse(net::no_capacity("later"));
   CHECK(refused->status == 503);
   CHECK_FALSE(none.take_in(exchange(), begin, 9s));
-  trace_audience large{exchange(), begin};
+  trace_audience large{exchange(), begin, recording};
   large.deliver(std::string(trace_audience::kept_bytes_max + 1, ' '));
   CHECK_FALSE(large.take_in(exchange(), begin, 9s));
+  trace_audience left{exchange(), begin, recording};
+  CHECK(left.take_in(exchange(), begin, 0s));
+  recording.reset(); // TRACER has ended without an answer
+  CHECK_FALSE(left.take_in(exchange(), begin, 9s));
 }
 
 TEST_CASE("status tells how busy each device was") {
