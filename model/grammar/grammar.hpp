@@ -137,6 +137,11 @@ public:
   }
   node_id first_of(rule_id rule) const { return rules_[rule]; }
 
+  /// What making this grammar has cost so far, in steps of whoever makes it; all schemas of a
+  /// request share one bound.
+  uint64_t work() const { return work_; }
+  void add_work(uint64_t steps) { work_ += steps; }
+
 private:
   [[noreturn]] static void refuse_more();
   node_id add(node x);
@@ -150,6 +155,7 @@ private:
   };
   std::vector<part> parts_; ///< ascending
   bool has_terminals_ = false;
+  uint64_t work_ = 0;
 };
 
 /// By node: is there a text of these bytes from here to the end of its rule? Linear in the nodes

@@ -33,23 +33,19 @@ std::vector<schema_view> views_of(const demands& all) {
 
 node_id json_schema_grammar(grammar& g, const json_value& schema, node_id next,
                             schema_reading reading) {
-  json_schema_compiler compiler{g, schema, reading};
-  if (schema == json_value(false)) throw json_schema_error("", "is false: no value is possible");
+  return json_schema_grammar(g, schema, {&schema, ""}, next, reading);
+}
+
+node_id json_schema_grammar(grammar& g, const json_value& document, const schema_place& place,
+                            node_id next, schema_reading reading) {
+  json_schema_compiler compiler{g, document, reading};
+  if (is_false(place)) throw json_schema_error(place.pointer, "is false: no value is possible");
   const auto rule = g.rule(); // whose texts can be told before what comes behind is made
-  g.begin(rule, compiler.value(schema, "", g.end()));
+  g.begin(rule, compiler.value(*place.schema, place.pointer, g.end()));
   compiler.finish();
   if (compiler.conflict() && !productive_nodes(g, byte_set{}.set())[g.first_of(rule)])
     throw *compiler.conflict();
   return g.call(rule, next);
-}
-
-void json_schema_compiler::spend(const std::string& pointer, uint64_t steps) {
-  constexpr size_t bytes_of_step = 32, shown_bytes_max = 512;
-  steps_ += steps + pointer.size() / bytes_of_step;
-  if (steps_ > steps_max)
-    throw json_schema_error(pointer.substr(0, shown_bytes_max),
-                            "is where compiling takes more than " + std::to_string(steps_max)
-                                + " steps; use a smaller schema, with shorter names");
 }
 
 node_id json_schema_compiler::nothing(const schema_place& place, const std::string& why) {
@@ -85,6 +81,7 @@ void json_schema_compiler::unfold(const demand& x, demands& to_do, flat_demands&
     parts.push_back({x.place, what, index, keyword});
   };
   for (auto& place : references_.targets(view)) parts.push_back({std::move(place)});
+  if (const auto* schemas = view.array("allOf")) spend_on_places(view, schemas->size());
   if (const auto* schemas = view.array("allOf"))
     for (size_t i = 0; i < schemas->size(); ++i)
       parts.push_back({{&(*schemas)[i], view.below("allOf") + "/" + std::to_string(i)}});
@@ -97,8 +94,10 @@ void json_schema_compiler::unfold(const demand& x, demands& to_do, flat_demands&
     add(part::conditional); // without them, too, it tells what is evaluated
   uint32_t kind = 0;
   for (const auto* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
-    if (const auto* members = view.object(keyword))
+    if (const auto* members = view.object(keyword)) {
+      spend_on_places(view, members->size());
       for (uint32_t i = 0; i < members->size(); ++i) add(part::dependent, kind | i, keyword);
+    }
     kind += demand::members_max;
   }
   to_do.insert(to_do.end(), parts.rbegin(), parts.rend());

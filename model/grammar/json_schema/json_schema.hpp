@@ -4,6 +4,7 @@
 #include "base/json.hpp"
 #include "model/grammar/grammar.hpp"
 #include "model/grammar/json_schema/json_schema_error.hpp"
+#include "model/grammar/json_schema/json_schema_resources.hpp"
 #include "model/grammar/json_schema/schema_reading.hpp"
 
 namespace lamella::model {
@@ -27,7 +28,14 @@ namespace lamella::model {
 /// it is an error.
 ///
 /// Returns the first node; behind the value comes `next`. Throws json_schema_error, grammar_error.
+///
+/// All schemas of one grammar share the bound of the work.
 grammar::node_id json_schema_grammar(grammar& g, const json_value& schema, grammar::node_id next,
+                                     schema_reading reading = schema_reading::usual);
+
+/// The same of a schema within a document, which its references are about.
+grammar::node_id json_schema_grammar(grammar& g, const json_value& document,
+                                     const schema_place& place, grammar::node_id next,
                                      schema_reading reading = schema_reading::usual);
 
 } // namespace lamella::model

@@ -28,6 +28,7 @@ std::vector<demands> json_schema_compiler::alternatives_of(const demand& x) {
   };
   if (x.what == part::any_of) {
     const auto& schemas = *view.array("anyOf");
+    spend_on_places(view, schemas.size());
     for (size_t i = 0; i < schemas.size(); ++i)
       ways.push_back({{{&schemas[i], view.below("anyOf") + "/" + std::to_string(i)}}});
   } else if (x.what == part::conditional) {
@@ -67,6 +68,7 @@ demand json_schema_compiler::made(const schema_view& x, const std::string& keywo
 std::vector<demands> json_schema_compiler::one_of(const demand& x) {
   const schema_view view{*x.place.schema, x.place.pointer};
   const auto& schemas = *view.array("oneOf");
+  spend_on_places(view, schemas.size());
   std::vector<schema_place> places;
   std::vector<flat_demands> lists;
   for (size_t i = 0; i < schemas.size(); ++i) {
@@ -100,6 +102,7 @@ std::vector<demands> json_schema_compiler::refuted(const demand& x) {
   const auto each = [&](const char* keyword) {
     std::vector<schema_place> places;
     const auto& schemas = *view.array(keyword);
+    spend_on_places(view, schemas.size());
     for (size_t i = 0; i < schemas.size(); ++i)
       places.push_back({&schemas[i], view.below(keyword) + "/" + std::to_string(i)});
     return places;
@@ -113,6 +116,7 @@ std::vector<demands> json_schema_compiler::refuted(const demand& x) {
     const auto places = each(keyword);
     for (const auto& place : places) none.push_back({place, part::refuted});
     ways.push_back(std::move(none));
+    if (*keyword == 'o') spend_on_places(view, places.size() * places.size());
     for (size_t i = 0; i < places.size() && *keyword == 'o'; ++i)
       for (size_t j = i + 1; j < places.size(); ++j) ways.push_back({{places[i]}, {places[j]}});
   }
@@ -209,6 +213,7 @@ void json_schema_compiler::refute_own(const schema_view& x, std::vector<demands>
 /// One of the first items is there, and is not what it must be.
 void json_schema_compiler::refute_list(const schema_view& x, const std::string& keyword,
                                        const json_value::array& list, std::vector<demands>& out) {
+  spend_on_places(x, list.size() * list.size()); // each way has those before it
   for (size_t i = 0; i < list.size(); ++i) {
     if (takes_anything(list[i])) continue;
     if (!may_be_copied(list[i], 32)) fail_refuted(x, keyword);

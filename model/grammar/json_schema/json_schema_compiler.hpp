@@ -33,8 +33,9 @@ class json_schema_compiler {
 public:
   using node_id = grammar::node_id;
 
-  json_schema_compiler(grammar& g, const json_value& root, schema_reading reading)
-      : grammar_{g}, json_{g}, references_{root}, reading_{reading} {}
+  /// `root`: the document, of which references tell. Throws json_schema_error where its places
+  /// cannot be looked at within the bound of the grammar's work.
+  json_schema_compiler(grammar& g, const json_value& root, schema_reading reading);
 
   /// The first node of a value of `schema`, which is at `pointer`.
   node_id value(const json_value& schema, const std::string& pointer, node_id next) {
@@ -60,7 +61,7 @@ private:
   /// Lists compiled within each other; deeper ones are rules. Bounds the stack: the tests compile
   /// on one of 256 KiB.
   static constexpr uint32_t inline_depth_max = 10;
-  /// Schemas, members and pieces of pointers looked at.
+  /// Schemas, members and pieces of pointers looked at, for all schemas of one grammar.
   static constexpr uint64_t steps_max = 2'000'000;
   /// Choices that are made again beside others.
   static constexpr uint32_t combinations_max = 200;
@@ -195,6 +196,8 @@ private:
                  node_id next);
   /// Counts work that was done for the schema at `pointer`; an error beyond the bound.
   void spend(const std::string& pointer, uint64_t steps = 1);
+  /// The same for a list of so many places below `x`, each with a pointer of its own.
+  void spend_on_places(const schema_view& x, uint64_t places);
 
   struct pending_rule {
     rule_id rule;
@@ -206,7 +209,6 @@ private:
   schema_references references_;
   schema_reading reading_;
   uint32_t depth_ = 0, combinations_ = 0;
-  uint64_t steps_ = 0;
   std::unordered_set<std::string> inlined_;
   std::unordered_map<std::string, rule_id> rules_;
   std::unordered_map<std::string, rule_id> shared_;

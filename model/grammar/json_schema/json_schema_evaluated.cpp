@@ -34,10 +34,12 @@ const json_schema_compiler::schema_set& json_schema_compiler::applied_by(const s
     if (!at.is_conditional)
       for (auto& place : references_.targets(view)) to_do.push_back({std::move(place), false});
     for (const auto* keyword : {"allOf", "anyOf", "oneOf"})
-      if (const auto* schemas = view.array(keyword))
+      if (const auto* schemas = view.array(keyword)) {
+        spend_on_places(view, schemas->size());
         for (size_t i = 0; i < schemas->size(); ++i)
           to_do.push_back(
               {{&(*schemas)[i], view.below(keyword) + "/" + std::to_string(i)}, at.is_conditional});
+      }
     if (const auto* schema = view.find("if"))
       to_do.push_back({{schema, view.below("if")}, at.is_conditional});
     const auto conditional = [&](schema_place place) {
@@ -47,8 +49,10 @@ const json_schema_compiler::schema_set& json_schema_compiler::applied_by(const s
       if (const auto* schema = view.find(keyword)) conditional({schema, view.below(keyword)});
     for (const auto* keyword : {"dependentSchemas", "dependencies"})
       if (const auto* members = view.object(keyword))
-        for (const auto& [name, schema] : *members)
+        for (const auto& [name, schema] : *members) {
+          spend(view.pointer());
           conditional({&schema, view.below(keyword) + "/" + pointer_part(name)});
+        }
   }
   all.erase(&x.schema());
   return all;

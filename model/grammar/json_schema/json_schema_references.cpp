@@ -171,14 +171,18 @@ void schema_references::note_targets() {
       continue;
     }
   }
+  std::sort(all_targets_->begin(), all_targets_->end());
 }
 
 bool schema_references::is_referred_to(const schema_place& place) {
   if (!all_targets_) note_targets();
-  return std::any_of(all_targets_->begin(), all_targets_->end(), [&](const auto& pointer) {
-    return pointer.starts_with(place.pointer)
-           && (pointer.size() == place.pointer.size() || pointer[place.pointer.size()] == '/');
-  });
+  const auto first_from = [&](const std::string& pointer) {
+    return std::lower_bound(all_targets_->begin(), all_targets_->end(), pointer);
+  };
+  const auto at = first_from(place.pointer);
+  if (at != all_targets_->end() && *at == place.pointer) return true;
+  const auto below = first_from(place.pointer + "/");
+  return below != all_targets_->end() && below->starts_with(place.pointer + "/");
 }
 
 } // namespace lamella::model

@@ -28,7 +28,8 @@ public:
   /// points at nothing, or cannot be decided.
   std::vector<schema_place> targets(const schema_view& x);
 
-  /// May a reference lead into the schema at that place, or below it?
+  /// May a reference lead into the schema at that place, or below it? Logarithmic in the references
+  /// of the document, but for the first time.
   bool is_referred_to(const schema_place& place);
   /// Has a schema of the document `unevaluatedProperties` or `unevaluatedItems`?
   bool has_unevaluated() { return !resources().with_unevaluated().empty(); }
@@ -52,7 +53,7 @@ private:
 
   const json_value& root_;
   std::optional<schema_resources> resources_; ///< made when a reference is met
-  /// What all references point at; nothing: not looked for yet.
+  /// What all references point at, ascending; nothing: not looked for yet.
   std::optional<std::vector<std::string>> all_targets_;
   /// Members by name, of the large objects that references go through.
   std::unordered_map<const json_value*, std::unordered_map<std::string_view, const json_value*>>

@@ -1,5 +1,6 @@
 #include "model/grammar/json_schema/json_schema_resources.hpp"
 
+#include "model/grammar/json_schema/json_schema_error.hpp"
 #include "model/grammar/json_schema/json_schema_keywords.hpp"
 #include "model/grammar/json_schema/uri_reference.hpp"
 
@@ -30,6 +31,8 @@ constexpr std::array<std::string_view, 16> of_schemas{"additionalItems",
 constexpr std::array<std::string_view, 6> of_members{
     "$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"};
 
+constexpr size_t shown_bytes_max = 512;
+
 bool is_in(std::string_view keyword, const auto& list) {
   return std::find(list.begin(), list.end(), keyword) != list.end();
 }
@@ -39,20 +42,34 @@ const std::string* text_of(const json_value& schema, std::string_view keyword) {
   return value != nullptr ? value->get_if<std::string>() : nullptr;
 }
 
-void add_schemas_below(const schema_place& place, std::vector<schema_place>& out) {
-  const auto add = [&](const json_value& schema, const std::string& pointer) {
-    if (schema.get_if<json_value::object>() != nullptr) out.push_back({&schema, pointer});
+/// A walk through the schemas of a document.
+struct schemas_to_do {
+  std::vector<schema_place> list;
+  size_t paths_bytes = 0; ///< of all places so far
+  bool too_long() const { return paths_bytes > paths_bytes_max; }
+};
+
+/// Adds nothing any more once the paths are too long.
+void add_schemas_below(const schema_place& place, schemas_to_do& out) {
+  const auto add = [&](const json_value& schema, const std::string& above,
+                       const std::string& name) {
+    if (schema.get_if<json_value::object>() == nullptr || out.too_long()) return;
+    auto pointer = name.empty() ? above : above + "/" + name;
+    out.paths_bytes += pointer.size();
+    out.list.push_back({&schema, std::move(pointer)});
   };
   for (const auto& [keyword, value] : *place.schema->get_if<json_value::object>()) {
     const auto* members = value.get_if<json_value::object>();
     const auto* list = value.get_if<json_value::array>();
+    const bool has_schemas = is_in(keyword, of_schemas), has_members = is_in(keyword, of_members);
+    if (!has_schemas && !has_members) continue;
     const auto below = place.pointer + "/" + pointer_part(keyword);
-    if (is_in(keyword, of_schemas)) {
-      add(value, below);
+    if (has_schemas) {
+      add(value, below, "");
       for (size_t i = 0; list != nullptr && i < list->size(); ++i)
-        add((*list)[i], below + "/" + std::to_string(i));
-    } else if (is_in(keyword, of_members) && members != nullptr) {
-      for (const auto& [name, schema] : *members) add(schema, below + "/" + pointer_part(name));
+        add((*list)[i], below, std::to_string(i));
+    } else if (members != nullptr) {
+      for (const auto& [name, schema] : *members) add(schema, below, pointer_part(name));
     }
   }
 }
@@ -85,10 +102,10 @@ std::vector<unknown_keyword> unknown_keywords(const json_value& schema) {
                                                                 "maxContains"};
   std::vector<unknown_keyword> found;
   if (schema.get_if<json_value::object>() == nullptr) return found;
-  std::vector<schema_place> to_do{{&schema, ""}};
-  while (!to_do.empty()) {
-    const auto place = std::move(to_do.back());
-    to_do.pop_back();
+  schemas_to_do to_do{{{&schema, ""}}};
+  while (!to_do.list.empty()) {
+    const auto place = std::move(to_do.list.back());
+    to_do.list.pop_back();
     for (const auto& [keyword, value] : *place.schema->get_if<json_value::object>()) {
       if (!is_annotation(keyword) || is_in(keyword, annotations)) continue;
       const auto known = std::find_if(found.begin(), found.end(),
@@ -98,9 +115,9 @@ std::vector<unknown_keyword> unknown_keywords(const json_value& schema) {
       else if (found.size() < named_max)
         found.push_back({keyword, 1, place.pointer + "/" + pointer_part(keyword)});
     }
-    const auto before = static_cast<std::ptrdiff_t>(to_do.size());
+    const auto before = static_cast<std::ptrdiff_t>(to_do.list.size());
     add_schemas_below(place, to_do);
-    std::reverse(to_do.begin() + before, to_do.end());
+    std::reverse(to_do.list.begin() + before, to_do.list.end());
   }
   return found;
 }
@@ -110,12 +127,17 @@ schema_resources::schema_resources(const json_value& root) {
   by_pointer_[""] = 0;
   if (root.get_if<json_value::object>() == nullptr) return;
   // From the outside to the inside: a resource is there before what is in it.
-  std::vector<schema_place> to_do{{&root, ""}};
-  while (!to_do.empty()) {
-    const auto place = std::move(to_do.back());
-    to_do.pop_back();
+  schemas_to_do to_do{{{&root, ""}}};
+  while (!to_do.list.empty()) {
+    const auto place = std::move(to_do.list.back());
+    to_do.list.pop_back();
     add(place);
     add_schemas_below(place, to_do);
+    if (to_do.too_long())
+      throw json_schema_error(place.pointer.substr(0, shown_bytes_max),
+                              "has so many places behind names so long that the paths to all take "
+                              "more than "
+                                  + std::to_string(paths_bytes_max) + " bytes; use shorter names");
   }
 }
 

@@ -12,6 +12,9 @@
 
 namespace lamella::model {
 
+/// Of the paths to all schemas of a document: a long name above many places is in the path to each.
+constexpr size_t paths_bytes_max = 32 << 20;
+
 /// A schema, and where it is within the document.
 struct schema_place {
   const json_value* schema = nullptr;
@@ -30,7 +33,8 @@ struct schema_resource {
 };
 
 /// All resources of a document. Only where a keyword has schemas are schemas: an `$id` in a
-/// constant, or in a keyword that no draft has, is none. Linear in the document.
+/// constant, or in a keyword that no draft has, is none. Linear in the document. Throws
+/// json_schema_error where its places have longer paths together than `paths_bytes_max`.
 class schema_resources {
 public:
   explicit schema_resources(const json_value& root);
@@ -62,7 +66,8 @@ struct unknown_keyword {
   std::string pointer; ///< to the first of them
 };
 
-/// All such keywords of a schema, or the first 32, in the order of their places.
+/// All such keywords of a schema, or the first 32, in the order of their places. Places behind
+/// `paths_bytes_max` of paths are not looked at.
 std::vector<unknown_keyword> unknown_keywords(const json_value& schema);
 
 } // namespace lamella::model

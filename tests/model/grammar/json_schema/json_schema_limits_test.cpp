@@ -185,6 +185,49 @@ TEST_CASE("collections of shapes that nest arrays of numbers are taken") {
   CHECK_FALSE(takes(states, R"({"type":"Feature","geometry":{"type":"Point","coordinates":[1]}})"));
 }
 
+TEST_CASE("a long name above many places costs no more than the bound of paths") {
+  const std::string name(100 << 10, 'n');
+  std::string many = "{";
+  for (int i = 0; i < 100'000; ++i) many += i > 0 ? ",{}" : "{}";
+  many[0] = '[';
+  many += "]";
+  // 10 GB of paths; nothing refers to them, but unknown keywords and names are looked for.
+  const auto unused = R"({"type":"string","$defs":{")" + name + R"(":{"anyOf":)" + many + "}}}";
+  CHECK(model::unknown_keywords(parse_json(unused)).empty());
+  auto states = states_of(unused); // no reference, so no path is needed
+  CHECK(takes(states, R"("a")"));
+  for (const auto* keyword : {"anyOf", "allOf", "oneOf", "not"}) {
+    CAPTURE(keyword);
+    const std::string list = *keyword == 'n' ? R"("not":{"oneOf":)" + many + "}"
+                                             : "\"" + std::string(keyword) + "\":" + many;
+    const auto used =
+        R"({"$ref":"#/$defs/)" + name + R"(","$defs":{")" + name + "\":{" + list + "}}}";
+    try {
+      states_of(used);
+      FAIL("was taken");
+    } catch (const json_schema_error& e) {
+      CHECK(std::string{e.what()}.size() < 2'000);
+    }
+  }
+}
+
+TEST_CASE("all schemas of one grammar share the bound of its work") {
+  std::string schema = R"({"type":"object","properties":{"p":{"type":"null"})";
+  schema += R"(},"$defs":{"many":[0)";
+  for (int i = 0; i < 200'000; ++i) schema += ",0";
+  const auto document = parse_json(schema + "]}}");
+  model::grammar g;
+  int taken = 0;
+  try {
+    for (; taken < 1'024; ++taken) model::json_schema_grammar(g, document, g.end());
+    FAIL("all were taken");
+  } catch (const json_schema_error& e) {
+    CHECK(std::string{e.what()}.find("steps") != std::string::npos);
+  }
+  CHECK(taken > 4);
+  CHECK(taken < 128);
+}
+
 TEST_CASE("more work than its size is refused with its place") {
   // Each of many allOf merges an object of many members.
   std::string many = R"({"type":"object","properties":{)", schema = R"({"$defs":{"many":)";
