@@ -67,9 +67,13 @@ public:
     const auto first = call(behind_call);
     auto another = grammar_.text(dialect_.open, first);
     // Who ends a call with a line feed has not promised another one.
-    if (dialect_.end.empty() && !dialect_.between.empty())
+    const auto& between = dialect_.between;
+    const bool is_feed = !between.empty() && between.find_first_not_of(" \n") == between.npos;
+    if (dialect_.end.empty() && !between.empty())
       another = grammar_.choice({another, end, results(end)});
-    grammar_.branch(behind_call, {grammar_.text(dialect_.between, another), end});
+    else if (is_feed && !dialect_.end.starts_with(between))
+      another = grammar_.choice({another, end});
+    grammar_.branch(behind_call, {grammar_.text(between, another), end});
     return first;
   }
 
@@ -118,11 +122,29 @@ private:
     if (dialect_.parameters) return parameters(tool, next);
     if (tool.parameters == nullptr) return grammar_.text("{}", next);
     const auto object = beginning_with(grammar_, as_said(tool, next), '{');
-    if (!object || excludes_objects(*tool.parameters))
-      throw json_schema_error(tool.pointer,
-                              "does not allow an object, but the arguments of a call are one: "
-                              "describe them with \"type\": \"object\"");
+    if (!object || excludes_objects(*tool.parameters)) throw no_object(tool);
     return *object;
+  }
+
+  /// Is one of the values that the parameters take an object?
+  bool may_be_object(const tool_signature& tool) {
+    if (excludes_objects(*tool.parameters)) return false;
+    if (tool.parameters->find("type") != nullptr || takes_anything(*tool.parameters)) return true;
+    grammar tried;
+    tried.add_work(grammar_.work());
+    bool is_one = true;
+    try {
+      const auto any = json_schema_grammar(tried, *tool.parameters, tried.end());
+      is_one = beginning_with(tried, any, '{').has_value();
+    } catch (const json_schema_error&) { // told where it is compiled, if it is
+    }
+    grammar_.add_work(tried.work() - grammar_.work());
+    return is_one;
+  }
+
+  static json_schema_error no_object(const tool_signature& tool) {
+    return {tool.pointer, "does not allow an object, but the arguments of a call are one: "
+                          "describe them with \"type\": \"object\""};
   }
 
   node_id as_said(const tool_signature& tool, node_id next) {
@@ -137,6 +159,7 @@ private:
   /// One by one, in the order in which the schema names them.
   node_id parameters(const tool_signature& tool, node_id next) {
     const auto* named = properties_of(tool);
+    if (tool.parameters != nullptr && !may_be_object(tool)) throw no_object(tool);
     if (named == nullptr) {
       if (tool.strict && tool.parameters != nullptr && !takes_anything(*tool.parameters))
         throw json_schema_error(tool.pointer, "must have properties: this model writes the "
@@ -178,7 +201,7 @@ private:
                 node_id next) {
     const auto& marks = *dialect_.parameters;
     const bool is_list = !marks.between.empty();
-    const auto pointer = tool.pointer + "/properties/" + pointer_part(name);
+    const auto pointer = "/properties/" + pointer_part(name);
     if (is_list && (marks.quote.empty() || !is_text(schema)))
       return listed_value(tool, schema, pointer, next);
     const auto& behind = is_list ? marks.quote : marks.behind_value;
@@ -189,8 +212,9 @@ private:
     if (!is_text(schema)) return json(tool, schema, pointer, grammar_.text(behind, next));
     const auto* more = more_than_text(schema);
     if (more != nullptr && tool.strict)
-      throw json_schema_error(pointer + "/" + more, "is not supported in strict tools of this "
-                                                    "model, which writes texts as they are");
+      throw json_schema_error(tool.pointer + pointer + "/" + more,
+                              "is not supported in strict tools of this "
+                              "model, which writes texts as they are");
     const auto* values = schema.find("enum");
     const auto* list = values != nullptr ? values->get_if<json_value::array>() : nullptr;
     std::vector<std::string> texts;
@@ -203,16 +227,13 @@ private:
     return grammar_.text(marks.quote, text);
   }
 
+  /// `pointer`: within the parameters.
   node_id json(const tool_signature& tool, const json_value& schema, const std::string& pointer,
                node_id next) {
-    json_value::object alone{{"allOf", json_value::array{schema}}}; // with what it refers to
-    for (const auto* keyword : {"$defs", "definitions"})
-      if (const auto* schemas = tool.parameters->find(keyword))
-        alone.emplace_back(keyword, *schemas);
     try {
-      return json_schema_grammar(grammar_, json_value{std::move(alone)}, next);
+      return json_schema_grammar(grammar_, *tool.parameters, {&schema, pointer}, next);
     } catch (const json_schema_error& e) {
-      if (tool.strict) throw json_schema_error(pointer, e.problem);
+      if (tool.strict) throw json_schema_error(tool.pointer + e.pointer, e.problem);
       return json_.any_value(next);
     }
   }

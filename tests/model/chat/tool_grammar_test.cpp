@@ -123,6 +123,67 @@ TEST_CASE_FIXTURE(tools, "a schema that takes no object is refused with the name
     }
 }
 
+TEST_CASE_FIXTURE(tools,
+                  "a form with arguments one by one takes no schema without objects either") {
+  const auto dialect = model::tool_dialect_of("<tool_call>\n<function=f>\n<parameter=q>\n1\n"
+                                              "</parameter>\n</function>\n</tool_call>",
+                                              "f");
+  REQUIRE(dialect.parameters);
+  list[0].pointer = "tools[0].function.parameters";
+  for (const auto* none :
+       {R"({"type":"string"})", R"({"type":["array","null"]})", R"({"enum":["a",1]})",
+        R"({"const":null})", R"({"anyOf":[{"type":"string"},{"type":"integer"}]})"}) {
+    CAPTURE(none);
+    schema = parse_json(none);
+    try {
+      must(dialect);
+      FAIL("it is taken");
+    } catch (const model::json_schema_error& e) {
+      CHECK(e.pointer.starts_with("tools[0].function.parameters"));
+    }
+  }
+  for (const auto* some : {R"({})", R"({"description":"no arguments"})",
+                           R"({"anyOf":[{"type":"string"},{"type":"object"}]})"}) {
+    CAPTURE(some);
+    schema = parse_json(some);
+    auto states = must(dialect);
+    CHECK(takes(states, "<tool_call>\n<function=find>\n</function>\n</tool_call>"));
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "parameters one by one refer to all of their schema") {
+  const auto dialect = model::tool_dialect_of("<tool_call>\n<function=f>\n<parameter=q>\n1\n"
+                                              "</parameter>\n</function>\n</tool_call>",
+                                              "f");
+  schema = parse_json(R"({"type":"object","required":["a","b"],"$defs":{"n":{"type":"integer"}},
+    "properties":{"a":{"$ref":"#/$defs/n"},"b":{"$ref":"#/properties/a"}}})");
+  auto states = must(dialect);
+  const auto call = [](const std::string& a, const std::string& b) {
+    return "<tool_call>\n<function=find>\n<parameter=a>\n" + a + "\n</parameter>\n<parameter=b>\n"
+           + b + "\n</parameter>\n</function>\n</tool_call>";
+  };
+  CHECK(takes(states, call("7", "8")));
+  CHECK_FALSE(takes(states, call("7", "true")));
+}
+
+TEST_CASE_FIXTURE(tools, "a line feed behind a call of a list with an end may be followed by it") {
+  const auto dialect = model::tool_dialect_of(
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{}\n```"
+      "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+      "f");
+  REQUIRE(dialect.between == "\n");
+  REQUIRE(dialect.end == "<｜tool▁calls▁end｜>");
+  auto states = must(dialect);
+  const std::string begin = "<｜tool▁calls▁begin｜>", end = "<｜tool▁calls▁end｜>";
+  const std::string one =
+      "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜>";
+  for (const auto& text : {begin + one + end, begin + one + "\n" + one + end,
+                           begin + one + "\n" + end, begin + one + "\n" + one + "\n" + end})
+    CHECK_MESSAGE(takes(states, text), text);
+  for (const auto& text : {begin + one, begin + one + "\n", begin + one + "\n\n" + end})
+    CHECK_MESSAGE(!takes(states, text), text);
+}
+
 TEST_CASE_FIXTURE(tools, "text is free up to the mark of a call") {
   auto states = may(tags);
   for (const auto& text : {std::string{}, std::string{"any text < at all, <tool_cal"},
