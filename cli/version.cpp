@@ -1,5 +1,5 @@
 /// `lamella version`.
-#include "actors/protocol/build_info.hpp"
+#include "actors/shared/build_info.hpp"
 #include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"

@@ -14,7 +14,7 @@ if(EXISTS "${OUT}")
   endif()
 endif()
 string(TIMESTAMP date "%Y-%m-%dT%H:%M:%SZ" UTC) # or of SOURCE_DATE_EPOCH
-file(WRITE "${OUT}" "#include \"actors/protocol/build_info.hpp\"
+file(WRITE "${OUT}" "#include \"actors/shared/build_info.hpp\"
 
 namespace lamella::actors {
 

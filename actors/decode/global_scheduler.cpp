@@ -3,10 +3,11 @@
 #include "actors/decode/idle_kv.hpp"
 #include "actors/decode/prompt_placement.hpp"
 #include "actors/decode/quarantine.hpp"
-#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include <algorithm>
 

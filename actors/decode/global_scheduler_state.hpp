@@ -2,9 +2,8 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/kv.hpp"
+#include "actors/protocol/admission.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/shared/health.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "net/metrics/metrics.hpp"

@@ -1,6 +1,6 @@
 #include "actors/decode/mask_maker.hpp"
 
-#include "actors/protocol/exceptions.hpp"
+#include "actors/shared/exceptions.hpp"
 
 namespace lamella::actors {
 

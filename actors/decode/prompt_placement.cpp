@@ -1,6 +1,7 @@
 #include "actors/decode/prompt_placement.hpp"
 
 #include "actors/decode/quarantine.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "scheduler/placement.hpp"
 #include "scheduler/prompt_route.hpp"
 

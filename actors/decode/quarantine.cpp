@@ -1,6 +1,6 @@
 #include "actors/decode/quarantine.hpp"
 
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/batches.hpp"
 
 #include <algorithm>
 

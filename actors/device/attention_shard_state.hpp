@@ -3,7 +3,6 @@
 
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/iterations.hpp"
-#include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
 #include "actors/protocol/pulls.hpp"
 #include "actors/shared/work_meter.hpp"

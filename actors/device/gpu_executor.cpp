@@ -1,6 +1,6 @@
 #include "actors/device/gpu_executor.hpp"
 
-#include "actors/protocol/exceptions.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,9 +2,9 @@
 
 #include "actors/device/iteration.hpp"
 #include "actors/device/shard_pull.hpp"
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/pulls.hpp"
+#include "actors/shared/exceptions.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,8 +2,8 @@
 
 #include "actors/device/context_links.hpp"
 #include "actors/device/iteration.hpp"
-#include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/iterations.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include "base/failpoint.hpp"
 

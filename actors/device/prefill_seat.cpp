@@ -2,6 +2,7 @@
 
 #include "actors/device/attention_shard.hpp"
 #include "actors/device/gpu_executor.hpp"
+#include "actors/protocol/kv.hpp"
 
 namespace lamella::actors {
 

@@ -1,8 +1,8 @@
 #include "actors/device/shard_pull.hpp"
 
 #include "actors/device/iteration.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/pulls.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,7 +1,7 @@
 #include "actors/gateway/gateway_events.hpp"
 
-#include "actors/protocol/exceptions.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/exceptions.hpp"
 #include "base/environment.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_route.hpp"

@@ -1,7 +1,8 @@
 #include "actors/gateway/gateway_pools.hpp"
 
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/pools.hpp"
+#include "actors/protocol/status.hpp"
+#include "actors/shared/explain.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_request.hpp"
 #include "net/http/api_error.hpp"

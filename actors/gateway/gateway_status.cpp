@@ -1,10 +1,10 @@
 #include "actors/gateway/gateway_status.hpp"
 
 #include "actors/gateway/status_text.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/admission.hpp"
 #include "actors/protocol/kv.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/explain.hpp"
 #include "net/http/api_error.hpp"
 #include "scheduler/cell_tables.hpp"
 

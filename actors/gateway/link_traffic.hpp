@@ -1,7 +1,7 @@
 /// Traffic between workers, as a metric of the control process.
 #pragma once
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/actors.hpp"
 #include "net/metrics/metrics.hpp"
 
 #include <map>

@@ -2,6 +2,7 @@
 
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "base/json_writer.hpp"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 /// The status of the system as stable JSON (decisions, Interfaces).
 #pragma once
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/actors.hpp"
 
 #include <cstdint>
 #include <string>

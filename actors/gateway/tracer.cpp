@@ -1,7 +1,7 @@
 #include "actors/gateway/tracer.hpp"
 
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/shared/exceptions.hpp"
+#include "actors/shared/explain.hpp"
 #include "actors/worker/worker_trace.hpp"
 #include "net/http/api_error.hpp"
 

@@ -1,8 +1,8 @@
 #include "actors/kv/kv_mover.hpp"
 
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/moves.hpp"
 #include "actors/protocol/pulls.hpp"
+#include "actors/shared/explain.hpp"
 #include "base/buggify.hpp"
 #include "scheduler/types.hpp"
 

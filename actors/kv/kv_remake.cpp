@@ -1,7 +1,7 @@
 #include "actors/kv/kv_remake.hpp"
 
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/pulls.hpp"
+#include "actors/shared/explain.hpp"
 #include "base/buggify.hpp"
 #include "scheduler/types.hpp"
 

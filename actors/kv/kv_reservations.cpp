@@ -2,6 +2,7 @@
 
 #include "actors/kv/kv_slot_metrics.hpp"
 #include "actors/kv/kv_trimming.hpp"
+#include "actors/protocol/kv.hpp"
 #include "base/buggify.hpp"
 #include "base/failpoint.hpp"
 #include "scheduler/kv/kv_grants.hpp"

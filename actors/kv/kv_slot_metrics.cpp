@@ -1,5 +1,7 @@
 #include "actors/kv/kv_slot_metrics.hpp"
 
+#include "actors/protocol/kv.hpp"
+
 #include <algorithm>
 #include <set>
 

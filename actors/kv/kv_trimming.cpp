@@ -1,5 +1,7 @@
 #include "actors/kv/kv_trimming.hpp"
 
+#include "actors/protocol/kv.hpp"
+
 #include <utility>
 
 #include <malloc.h>

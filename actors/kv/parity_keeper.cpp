@@ -1,9 +1,9 @@
 #include "actors/kv/parity_keeper.hpp"
 
 #include "actors/device/iteration.hpp"
-#include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
+#include "actors/shared/exceptions.hpp"
 #include "gpu/runners/kv_checksums.hpp"
 #include "scheduler/slot_pool.hpp"
 

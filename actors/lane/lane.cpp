@@ -5,8 +5,9 @@
 #include "actors/lane/lane_prompts.hpp"
 #include "actors/lane/lane_pump.hpp"
 #include "actors/lane/lane_tokens.hpp"
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/batches.hpp"
+#include "actors/shared/exceptions.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 

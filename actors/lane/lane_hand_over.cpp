@@ -1,6 +1,8 @@
 #include "actors/lane/lane_hand_over.hpp"
 
 #include "actors/lane/lane_pump.hpp"
+#include "actors/protocol/batches.hpp"
+#include "actors/protocol/kv.hpp"
 
 #include <utility>
 

@@ -6,7 +6,7 @@
 #include "actors/lane/lane_pump.hpp"
 #include "actors/lane/lane_tokens.hpp"
 #include "actors/lane/prompt_pulls.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/shared/explain.hpp"
 
 #include "base/failpoint.hpp"
 

@@ -2,6 +2,7 @@
 
 #include "actors/lane/lane_tokens.hpp"
 
+#include "actors/protocol/admission.hpp"
 #include "base/buggify.hpp"
 #include "scheduler/limits.hpp"
 

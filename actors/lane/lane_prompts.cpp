@@ -5,6 +5,8 @@
 #include "actors/lane/prompt_jobs.hpp"
 #include "actors/lane/prompt_pulls.hpp"
 #include "actors/lane/prompt_rebuilds.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/tokens.hpp"
 
 namespace lamella::actors {
 

@@ -2,12 +2,11 @@
 #pragma once
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/iterations.hpp"
-#include "actors/protocol/kv.hpp"
 #include "actors/protocol/mask_messages.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
-#include "actors/protocol/requests.hpp"
 #include "scheduler/batch/decode_batch.hpp"
 #include "scheduler/batch/iteration_line.hpp"
 #include "scheduler/composer.hpp"

@@ -2,7 +2,11 @@
 
 #include "actors/lane/lane_pump.hpp"
 #include "actors/lane/token_masks.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/tokens.hpp"
+#include "actors/shared/explain.hpp"
 
 #include "gpu/runners/slice_runner.hpp"
 

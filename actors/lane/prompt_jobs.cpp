@@ -3,7 +3,7 @@
 #include "actors/lane/lane_pump.hpp"
 #include "actors/lane/prompt_pulls.hpp"
 #include "actors/lane/prompt_rebuilds.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 

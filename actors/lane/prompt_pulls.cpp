@@ -1,11 +1,11 @@
 #include "actors/lane/prompt_pulls.hpp"
 
 #include "actors/device/shard_pull.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/parity.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

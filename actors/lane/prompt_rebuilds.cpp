@@ -1,7 +1,7 @@
 #include "actors/lane/prompt_rebuilds.hpp"
 
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -4,6 +4,8 @@
 #include "actors/machine/seat_groups.hpp"
 #include "scheduler/cell_tables.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,8 @@
 #include "actors/membership/measured_times.hpp"
 
+#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
+
 #include <utility>
 
 namespace lamella::actors {

@@ -1,7 +1,7 @@
 /// Times of the service from what its workers count (scheduler/times/machine_times.hpp).
 #pragma once
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "scheduler/membership/seats.hpp"
 #include "scheduler/times/machine_times.hpp"
 
@@ -11,6 +11,8 @@
 #include <vector>
 
 namespace lamella::actors {
+
+struct time_info;
 
 /// A look is one answer of each worker, and what they have done since the look before. The mean of
 /// their iterations is one sample, since times are nearly linear in the size within a second.

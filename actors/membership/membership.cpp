@@ -14,11 +14,13 @@
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/membership_status.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/exceptions.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 

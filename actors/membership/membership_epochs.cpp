@@ -3,8 +3,11 @@
 #include "actors/membership/loss_causes.hpp"
 #include "actors/membership/membership_pipeline.hpp"
 #include "actors/membership/membership_seats.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/explain.hpp"
 #include "base/buggify.hpp"
 
 #include <fmt/format.h>

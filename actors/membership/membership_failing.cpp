@@ -1,6 +1,6 @@
 #include "actors/membership/membership_failing.hpp"
 
-#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/workers.hpp"
 #include "scheduler/membership/first_epoch.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "actors/membership/membership_injury.hpp"
 
-#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/workers.hpp"
 
 #include <spdlog/spdlog.h>
 

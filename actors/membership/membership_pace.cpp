@@ -1,7 +1,7 @@
 #include "actors/membership/membership_pace.hpp"
 
 #include "actors/membership/membership_pipeline.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 
 #include <algorithm>
 

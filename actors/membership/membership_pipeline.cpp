@@ -1,5 +1,7 @@
 #include "actors/membership/membership_pipeline.hpp"
 
+#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/shared/events.hpp"
 #include "base/buggify.hpp"
 #include "scheduler/cell_tables.hpp"

@@ -2,7 +2,7 @@
 
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -3,8 +3,8 @@
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
 #include "actors/membership/membership_plan.hpp"
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/watches.hpp"
 #include "actors/shared/events.hpp"
 
 #include <fmt/format.h>

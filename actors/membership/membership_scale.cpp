@@ -4,12 +4,10 @@
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/shared/events.hpp"
-#include "scheduler/cell_tables.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <tuple>
 
 namespace lamella::actors {

@@ -6,6 +6,7 @@
 #include "actors/membership/membership_pipeline.hpp"
 #include "actors/membership/membership_scale.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "scheduler/cell_tables.hpp"
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "actors/membership/membership_state.hpp"
-#include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
 
 namespace lamella::actors {

@@ -1,6 +1,6 @@
 #include "actors/membership/worker_reports.hpp"
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 
 namespace lamella::actors {
 

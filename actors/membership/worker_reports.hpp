@@ -1,7 +1,7 @@
 /// Reports of workers as metrics of the control process.
 #pragma once
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "base/time_histogram.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/membership/seats.hpp"

@@ -3,12 +3,12 @@
 
 #include "actors/node/pool_work.hpp"
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/kv.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/admission.hpp"
 #include "actors/request/service.hpp"
 #include "actors/shared/load_window.hpp"
 #include "config/settings.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/kv/kv_values.hpp"
 #include "scheduler/scaling_policy.hpp"
 
 #include <fstream>

@@ -1,8 +1,8 @@
 #include "actors/node/balancer.hpp"
 
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/moves.hpp"
+#include "actors/protocol/pools.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,7 +1,7 @@
 #include "actors/node/batch_stop.hpp"
 
-#include "actors/protocol/explain.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/batches.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,9 @@
 #include "actors/node/canary.hpp"
 
-#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/admission.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include <algorithm>
 

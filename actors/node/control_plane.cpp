@@ -4,11 +4,17 @@
 #include "actors/machine/overlap.hpp"
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/membership/membership.hpp"
 #include "actors/node/child_commands.hpp"
+#include "actors/node/pipeline.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
+#include "actors/protocol/work_reports.hpp"
+#include "actors/protocol/workers.hpp"
+#include "actors/shared/explain.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/seat_devices.hpp"
 #include "base/failpoint.hpp"
@@ -224,6 +230,15 @@ worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t plac
   worker_terms t;
   t.model_path = config_.model_path;
   t.model_digest = wanted.model_digest;
+std::string control_plane::why_not(const pool_sizes& sizes) const {
+  try {
+    design_of(sizes);
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return {};
+}
+
   t.version = wanted.version;
   t.kernels = wanted.kernels;
   t.shapes = wanted.shapes;

@@ -4,7 +4,7 @@
 
 #include "actors/machine/link_port.hpp"
 #include "actors/node/own_maker.hpp"
-#include "actors/node/pipeline.hpp"
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/node/warden.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/worker/child_keeper.hpp"
@@ -24,6 +24,10 @@
 #include <string>
 
 namespace lamella::actors {
+
+struct epoch_design;
+struct membership_config;
+struct seat_news;
 
 struct control_plane_config {
   std::shared_ptr<pipeline_parts> parts; ///< weights only where this process has compute seats
@@ -91,14 +95,7 @@ public:
 
   /// Why the pools cannot have these sizes together; empty: they can. MEMBERSHIP may still refuse a
   /// change to them.
-  std::string why_not(const pool_sizes& sizes) const {
-    try {
-      design_of(sizes);
-    } catch (const std::invalid_argument& e) {
-      return e.what();
-    }
-    return {};
-  }
+  std::string why_not(const pool_sizes& sizes) const;
 
   /// Null where there are no child processes; after start().
   const child_keeper_actor& keeper() const { return keeper_; }

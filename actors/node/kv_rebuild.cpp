@@ -5,8 +5,8 @@
 #include "actors/kv/kv_remake.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/shared/explain.hpp"
 #include "scheduler/pull_plan.hpp"
 
 #include <spdlog/spdlog.h>

@@ -2,8 +2,7 @@
 /// reliability A6).
 #pragma once
 
-#include "actors/node/pipeline.hpp"
-#include "actors/protocol/epochs.hpp"
+#include "actors/node/pipeline_parts.hpp"
 
 #include <functional>
 

@@ -1,6 +1,5 @@
 #include "actors/node/node_impl.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/shared/events.hpp"
 
 #include <spdlog/spdlog.h>
@@ -176,7 +175,7 @@ node::~node() {
   // Actors terminate when asked; one that does not must not block the process.
   for (int look = 0; x.system.registry().running() > 0 && look < last_looks; ++look)
     poll(nullptr, 0, last_look_ms);
-  x.parts->workers = {}; // their actors are of the system
+  x.parts->workers = nullptr; // their actors are of the system
   const auto left = x.system.registry().running();
   if (left > 0) spdlog::warn("actors did not terminate count={}", left);
   x.system.await_actors_before_shutdown(left == 0);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/machine/link_port.hpp"
-#include "actors/node/pipeline.hpp"
 #include "actors/node/warden.hpp"
+#include "actors/protocol/actors.hpp"
 #include "actors/request/reload.hpp"
 #include "config/settings.hpp"
 
@@ -24,6 +24,8 @@ struct start_error : std::runtime_error {
   int exit_code;
   std::string hint;
 };
+
+struct pipeline_parts;
 
 /// Progress of loading: phase, bytes done, bytes in total.
 using load_progress = std::function<void(const std::string&, uint64_t, uint64_t)>;

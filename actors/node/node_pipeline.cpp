@@ -1,13 +1,15 @@
+#include "actors/membership/membership_state.hpp"
 #include "actors/node/node_impl.hpp"
 
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/kv_rebuild.hpp"
+#include "actors/node/pipeline.hpp"
 #include "actors/node/supervisor.hpp"
 #include "actors/node/takeover.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/prefills.hpp"
+#include "actors/shared/explain.hpp"
 #include "actors/worker/control_link.hpp"
 
 #include <spdlog/spdlog.h>
@@ -143,7 +145,7 @@ void node::impl::gather_workers(caf::event_based_actor* self,
   self->request(parts->members, workers_timeout, caf::open_atom_v, built)
       .then(
           [this, self, ready](const epoch_members& x) {
-            parts->workers = x;
+            parts->workers = std::make_shared<epoch_members>(x);
             if (parts->parity)
               fill_by_parity(self, *parts, x, [ready] { ready(std::nullopt); });
             else
@@ -164,10 +166,10 @@ bool node::impl::device_lost() {
 std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_actor* self) {
   if (device_lost()) return {};
   if (parts->parity) {
-    parts->began = parts->parity->begin(parts->workers.empty);
-    parts->workers.empty = parts->began.lost;
+    parts->began = parts->parity->begin(parts->workers->empty);
+    parts->workers->empty = parts->began.lost;
   }
-  note_numerics(parts->workers);
+  note_numerics(*parts->workers);
   if (!parts->planned) ++starts; // a generation that takes over is no restart
   parts->base.restarts = starts - 1;
   auto built = build_pipeline(self, *parts);
@@ -180,7 +182,7 @@ std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_a
     for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
     facts = built.facts;
   }
-  if (const auto x = tally.serves(parts->workers.losses)) metrics->failover(x->first, x->second);
+  if (const auto x = tally.serves(parts->workers->losses)) metrics->failover(x->first, x->second);
   control->on_serving();
   if (health->where() == health_board::phase::rebuilding)
     health->enter(health_board::phase::serving);

@@ -1,6 +1,7 @@
 #include "actors/node/node_impl.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -42,7 +43,7 @@ void tell(const std::vector<config::difference>& changes, reload_report& report)
 } // namespace
 
 void node::impl::take_sizes_back() {
-  for (const auto& x : resizes->take_failed()) take_back(in_force.pools, x);
+  for (const auto& x : resizes->take_failed()) take_back(in_force, x);
 }
 
 std::vector<std::string> node::impl::resize_pools(const config::settings& now,
@@ -71,7 +72,8 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
   for (const auto& x : wishes) {
     const auto take = [&] {
       c.wishes.push_back(x);
-      for (const auto& key : keys_of(x)) report.pending.push_back(key);
+      for (const auto& key : keys_of(x))
+        if (std::ranges::count(report.pending, key) == 0) report.pending.push_back(key);
     };
     if (!c.wishes.empty()) { // one change at a time: RESIZER asks for it after that
       take();

@@ -1,6 +1,6 @@
 #include "actors/node/autoscaler.hpp"
 #include "actors/node/node_impl.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -17,7 +17,7 @@ void node::impl::watch_load() {
   };
   c.load = parts->base.load;
   c.metrics = metrics;
-  c.options = options;
+  c.options = now;
   c.kv_heads = parts->program->spec.kv_heads;
   scaler = system.spawn(autoscaler, std::move(c));
   caf::actor_cast<caf::actor>(scaler)->attach_functor([this](const caf::error& reason) {

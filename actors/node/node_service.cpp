@@ -2,9 +2,9 @@
 
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
-#include "actors/protocol/build_info.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/request/chat_input.hpp"
+#include "actors/shared/build_info.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/node/own_seats.hpp"
-#include "actors/node/pipeline.hpp"
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/worker/in_process_links.hpp"
 #include "actors/worker/shared_port.hpp"
 

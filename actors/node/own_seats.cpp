@@ -1,10 +1,13 @@
 #include "actors/node/own_seats.hpp"
 
 #include "actors/machine/sizing.hpp"
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/watches.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/exceptions.hpp"
+#include "actors/shared/explain.hpp"
 #include "actors/worker/worker.hpp"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/shared/suspect_board.hpp"
-#include "actors/worker/worker_state.hpp"
+#include "actors/worker/worker_config.hpp"
 #include "scheduler/membership/restart_policy.hpp"
 
 #include <caf/all.hpp>

@@ -8,6 +8,8 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/node/balancer.hpp"
 #include "actors/node/canary.hpp"
+#include "actors/protocol/batches.hpp"
+#include "actors/protocol/kv.hpp"
 #include "scheduler/limits.hpp"
 
 #include <map>
@@ -31,10 +33,10 @@ sequence_id parity_pin(uint32_t cell) {
 class builder {
 public:
   builder(caf::event_based_actor* parent, const pipeline_parts& parts)
-      : parent_{parent}, parts_{parts}, options_{at_sizes(parts.options, parts.workers.sizes)},
-        layout_{parts.workers.layout}, spec_{parts.program->spec}, epoch_{parts.workers.epoch},
+      : parent_{parent}, parts_{parts}, options_{at_sizes(parts.options, parts.workers->sizes)},
+        layout_{parts.workers->layout}, spec_{parts.program->spec}, epoch_{parts.workers->epoch},
         shards_count_{layout_.members()}, batches_count_{
-                                              scheduler::batches_of(parts.workers.streams)} {}
+                                              scheduler::batches_of(parts.workers->streams)} {}
 
   pipeline run() {
     make_allocator();
@@ -86,7 +88,7 @@ private:
 
   std::vector<uint32_t> lost_tables() const {
     std::set<uint32_t> lost;
-    for (const auto member : parts_.workers.empty) lost.insert(layout_.cell_of(member));
+    for (const auto member : parts_.workers->empty) lost.insert(layout_.cell_of(member));
     return {lost.begin(), lost.end()};
   }
 
@@ -163,7 +165,7 @@ private:
   }
 
   std::vector<uint32_t> places(stream_id stream) const {
-    return scheduler::places_of(parts_.workers.streams, stream);
+    return scheduler::places_of(parts_.workers->streams, stream);
   }
   uint32_t first_of(stream_id stream) const { return places(stream).at(0); }
   bool rotates(stream_id stream) const { return places(stream).size() > 1; }
@@ -172,7 +174,7 @@ private:
     iteration_target t;
     t.stream = stream_id{stream};
     t.epoch = epoch_;
-    for (const auto i : places(t.stream)) t.replicas.push_back(parts_.workers.replicas.at(i));
+    for (const auto i : places(t.stream)) t.replicas.push_back(parts_.workers->replicas.at(i));
     t.layers = spec_.layers;
     t.shards = shards_;
     t.allocator = allocator_;
@@ -204,7 +206,7 @@ private:
     lane_config c{target_of(stream), scheduler_};
     auto& prompts = c.prompts.emplace(prompts_config());
     if (bounds_decoding()) prompts.decode_beside = batches_;
-    const auto& own = parts_.workers.own_kv.at(first_of(c.target.stream));
+    const auto& own = parts_.workers->own_kv.at(first_of(c.target.stream));
     if (!own.source) return c;
     c.target.shards = {own.shard};
     prompts.own = prefill_own_kv{own.source,
@@ -283,7 +285,7 @@ private:
   const model::model_spec& spec_;
   uint64_t epoch_;
   uint32_t shards_count_, batches_count_;
-  const std::vector<attention_shard_actor>& shards_ = parts_.workers.shards;
+  const std::vector<attention_shard_actor>& shards_ = parts_.workers->shards;
   kv_allocator_actor allocator_;
   global_scheduler_actor scheduler_;
   std::vector<prefill_worker_actor> prefill_workers_;

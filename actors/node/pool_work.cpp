@@ -1,5 +1,7 @@
 #include "actors/node/pool_work.hpp"
 
+#include "actors/protocol/status.hpp"
+
 #include <algorithm>
 
 namespace lamella::actors {

@@ -1,7 +1,8 @@
 /// How much the workers of each pool have computed lately, from what they report.
 #pragma once
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/work_reports.hpp"
 
 #include <chrono>
 #include <cstdint>

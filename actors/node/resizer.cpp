@@ -2,10 +2,10 @@
 
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/exceptions.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -3,10 +3,10 @@
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/error.hpp"
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/exceptions.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/epochs.hpp"
+#include "actors/shared/child_facts.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/membership/restart_policy.hpp"
@@ -15,12 +16,6 @@
 #include <vector>
 
 namespace lamella::actors {
-
-/// What a child is.
-struct child_facts {
-  std::string name; ///< of its class
-  std::string role; ///< model, attention or prefill; may be empty
-};
 
 /// What came of a new generation that was prepared beside the running one.
 struct renewal {

@@ -3,10 +3,11 @@
 #include "actors/kv/kv_mover.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/batch_stop.hpp"
+#include "actors/protocol/batches.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/error.hpp"
-#include "actors/protocol/explain.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/explain.hpp"
 #include "gpu/runners/kv_pages.hpp"
 
 #include <fmt/format.h>
@@ -163,11 +164,11 @@ private:
     copied_ = self_->clock().now();
     auto& parts = *config_.parts;
     auto before = parts.workers;
-    parts.workers = next_;
+    parts.workers = std::make_shared<epoch_members>(next_);
     parts.planned = true;
     parts.moved = mover_ != nullptr;
     parts.returning = returning_;
-    if (parts.moved) parts.workers.empty.clear(); // they have what was copied
+    if (parts.moved) parts.workers->empty.clear(); // they have what was copied
     use_parity();
     renewal result{renewal::outcome::taken, {}, {}};
     try {

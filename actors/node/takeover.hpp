@@ -2,9 +2,8 @@
 /// takes its sequences over between two iterations. Nothing is recomputed.
 #pragma once
 
-#include "actors/node/pipeline.hpp"
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/node/supervisor.hpp"
-#include "actors/protocol/epochs.hpp"
 
 #include <caf/all.hpp>
 

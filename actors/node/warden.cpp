@@ -1,7 +1,7 @@
 #include "actors/node/warden.hpp"
-#include "actors/protocol/explain.hpp"
+#include "actors/shared/explain.hpp"
 
-#include "actors/protocol/exceptions.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,7 +1,8 @@
-/// Epochs: who plays which part, and what ends it; and the sizes of pools while a service runs.
+/// Epochs: who plays which part, and what ends it.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/epoch_peer.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/prefill_kv.hpp"
 #include "actors/protocol/values.hpp"
@@ -15,13 +16,6 @@
 namespace lamella::actors {
 
 using scheduler::memory_room;
-
-/// A worker of an epoch as its peers see it.
-struct epoch_peer {
-  std::string seat, address; ///< of its end of the data plane
-  uint16_t number = 0;       ///< of the seat; frames carry it with the incarnation
-  uint32_t incarnation = 0;
-};
 
 /// The number of a worker that has no part of that kind in an epoch.
 constexpr uint32_t no_part = ~0u;
@@ -114,82 +108,13 @@ struct epoch_members {
   std::vector<memory_room> rooms; ///< of the shards, by number
 };
 
-/// A process of this host is stopped (SIGSTOP) and will be killed (CHILD KEEPER to MEMBERSHIP).
-struct worker_stopped {
-  uint32_t pid = 0;
-};
-
-/// A process of this host keeps crashing, `faults` times so far (CHILD KEEPER to MEMBERSHIP).
-struct seat_failing {
-  std::string role;
-  uint32_t index = 0;
-  std::string how; ///< how it exited last
-  uint32_t faults = 0;
-};
-
-/// The control process asks the worker to exit.
-struct worker_leave {
-  std::string reason;
-  bool for_good = false; ///< its seat is gone: it need not join again
-};
-
-/// Injects a fault into a worker that allows it (actors/shared/injury.hpp).
-struct worker_injury {
-  std::string what;
-  uint32_t duration_ms = 0; ///< of pause and slow
-};
-
-/// Asks MEMBERSHIP to inject a fault into a live worker: the one in the seat `target` ("model/0"),
-/// or one of that role, or any; `chance` selects it. Answered with the seat.
-struct injure {
-  std::string target;
-  worker_injury injury;
-  uint64_t chance = 0;
-};
-
-/// Asks MEMBERSHIP to change the size of a pool or cell. Answered at once: refused with the reason,
-/// or under way.
-struct pool_resize {
-  std::string pool; ///< model, attention or prefill, or a cell: "attention/far"
-  uint32_t members = 0;
-  std::string partition{}; ///< of a cell: "heads" or "requests"; empty: as it is
-};
-
-/// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
-/// without one the pool shrinks. Answered as pool_resize is.
-struct worker_drain {
-  std::string worker;  ///< its name or its seat
-  bool leaves = false; ///< the worker asks itself, and ends; otherwise an operator asks
-};
-
-/// A change of a pool. The newest one of each pool is in system_status.
-struct pool_change {
-  std::string pool;
-  uint32_t from = 0, to = 0;
-  std::string state;  ///< "none", "under way", "done" or "rolled back"
-  std::string reason; ///< what it waits for, or why it was rolled back; may be empty
-  /// Of an attention cell: "heads" or "requests", as it is before the change or without one; else
-  /// empty.
-  std::string partition{};
-  std::string to_partition{}; ///< that the change gives it; empty: the same
-};
-
-/// Asks MEMBERSHIP for an epoch of the same sizes in which sequences move between slot tables until
-/// these are about equally full. Nothing happens while another change is under way.
-struct pool_balance {
-  uint64_t epoch = 0; ///< that serves
-};
-
 } // namespace lamella::actors
 
 // clang-format off
 #define LAMELLA_EPOCHS_MESSAGES(x) \
   x(epoch_open) x(epoch_close) x(epoch_lost) x(epoch_due) x(epoch_next) x(epoch_settled) \
-  x(epoch_ready) x(epoch_members) x(worker_stopped) \
-  x(seat_failing) x(worker_leave) x(worker_injury) x(injure) x(pool_resize) x(worker_drain) \
-  x(pool_change) x(pool_balance)
+  x(epoch_ready) x(epoch_members)
 // clang-format on
-LAMELLA_PART(epoch_peer)
 LAMELLA_PART(pool_numerics)
 LAMELLA_PART(memory_room)
 LAMELLA_EPOCHS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -6,6 +6,7 @@
 #include "model/sampling.hpp"
 #include "model/token_mask.hpp"
 #include "scheduler/admission.hpp"
+#include "scheduler/finish.hpp"
 #include "scheduler/kv_layout.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
 #include "scheduler/membership/pool_layout.hpp"
@@ -83,6 +84,7 @@ using gpu::sampled_token;
 using model::logit_changes;
 using model::sampling;
 using model::token_id;
+using scheduler::finish;
 using scheduler::pool_sizes;
 using scheduler::request_id;
 using scheduler::seat_change;

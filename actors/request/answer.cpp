@@ -1,6 +1,5 @@
 #include "actors/request/answer.hpp"
 
-#include "actors/protocol/requests.hpp"
 #include "actors/request/request_report.hpp"
 #include "net/http/http_ids.hpp"
 #include "net/http/sse.hpp"

@@ -1,6 +1,6 @@
 #include "actors/request/aside.hpp"
 
-#include "actors/protocol/exceptions.hpp"
+#include "actors/shared/exceptions.hpp"
 #include "base/patience.hpp"
 
 #include <spdlog/spdlog.h>

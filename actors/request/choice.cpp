@@ -1,6 +1,5 @@
 #include "actors/request/choice.hpp"
 
-#include "actors/protocol/requests.hpp"
 #include "actors/request/logprobs.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 /// searched for stop strings, released.
 #pragma once
 
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/values.hpp"
 #include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_request.hpp"
 #include "net/api/api_response.hpp"

@@ -1,6 +1,5 @@
 #include "actors/request/constraint_store.hpp"
 
-#include "actors/protocol/requests.hpp"
 #include "base/json_writer.hpp"
 #include "model/chat/tool_grammar.hpp"
 #include "model/grammar/json_schema/json_grammar.hpp"

@@ -1,6 +1,5 @@
 #include "actors/request/prompt_tokens.hpp"
 
-#include "actors/protocol/requests.hpp"
 #include "actors/request/chat_input.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_response.hpp"

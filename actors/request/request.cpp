@@ -1,7 +1,7 @@
 #include "actors/request/request.hpp"
 
-#include "actors/protocol/exceptions.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "actors/request/answer.hpp"
 #include "actors/request/divergence.hpp"
 #include "actors/request/request_admission.hpp"
@@ -10,6 +10,7 @@
 #include "actors/request/request_report.hpp"
 #include "actors/request/request_times.hpp"
 #include "actors/request/request_trace.hpp"
+#include "actors/shared/exceptions.hpp"
 #include "base/failpoint.hpp"
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 #include "actors/request/request_admission.hpp"
 
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/request/divergence.hpp"
 #include "actors/request/request_times.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <algorithm>
 #include <limits>

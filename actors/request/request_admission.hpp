@@ -1,7 +1,6 @@
 /// The way of a prompt to the batch that decodes it: admission, prefill, first token, seat.
 #pragma once
 
-#include "actors/protocol/requests.hpp"
 #include "actors/request/request_end.hpp"
 
 namespace lamella::actors {

@@ -1,6 +1,5 @@
 #include "actors/request/request_body.hpp"
 
-#include "actors/protocol/requests.hpp"
 #include "actors/request/prompt_tokens.hpp"
 #include "model/chat/tool_grammar.hpp"
 #include "model/tokenizer/detokenizer.hpp"

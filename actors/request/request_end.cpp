@@ -1,8 +1,9 @@
 #include "actors/request/request_end.hpp"
 
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/request/answer.hpp"
 #include "actors/request/request_report.hpp"
 

@@ -1,6 +1,5 @@
 #include "actors/request/request_report.hpp"
 
-#include "actors/protocol/requests.hpp"
 #include "actors/request/request_trace.hpp"
 
 #include <spdlog/spdlog.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/protocol/values.hpp"
 #include "actors/request/choice.hpp"
 #include "actors/request/logprobs.hpp"

@@ -1,5 +1,7 @@
 #include "actors/request/request_trace.hpp"
 
+#include "actors/protocol/tokens.hpp"
+
 namespace lamella::actors {
 
 namespace {

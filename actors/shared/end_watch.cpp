@@ -1,6 +1,6 @@
 #include "actors/shared/end_watch.hpp"
 
-#include "actors/protocol/exceptions.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,5 +1,7 @@
 #include "actors/shared/load_window.hpp"
 
+#include "actors/protocol/tokens.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,9 +1,10 @@
 #include "actors/worker/child_keeper.hpp"
 
 #include "actors/machine/oom_kills.hpp"
-#include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/status.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "scheduler/membership/seat_restarts.hpp"
 #include "scheduler/membership/seats.hpp"

@@ -1,9 +1,9 @@
 #include "actors/worker/door.hpp"
 
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/shared/events.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include "scheduler/membership/seats.hpp"
 

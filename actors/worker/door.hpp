@@ -2,7 +2,6 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "net/data_plane/shared_secret.hpp"
 #include "scheduler/membership/join_guard.hpp"

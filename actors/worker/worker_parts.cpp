@@ -6,6 +6,8 @@
 #include "actors/device/model_replica.hpp"
 #include "actors/device/prefill_seat.hpp"
 #include "actors/machine/free_memory.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/kv.hpp"
 #include "actors/worker/worker_links.hpp"
 
 #include <fmt/format.h>

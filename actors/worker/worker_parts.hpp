@@ -1,7 +1,6 @@
 /// What a WORKER makes for an epoch: its device, its caches, its part of the pipeline.
 #pragma once
 
-#include "actors/protocol/epochs.hpp"
 #include "actors/worker/worker_state.hpp"
 
 namespace lamella::actors {

@@ -1,6 +1,6 @@
 #include "actors/worker/worker_report.hpp"
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/shared/log_drops.hpp"
 #include "actors/worker/worker_links.hpp"
 

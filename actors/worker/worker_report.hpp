@@ -1,7 +1,7 @@
 /// Report of a worker on its links and its device, since its start.
 #pragma once
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/actors.hpp"
 #include "actors/worker/worker_state.hpp"
 
 namespace lamella::actors {

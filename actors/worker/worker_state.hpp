@@ -1,25 +1,18 @@
-/// The configuration and the state of a WORKER, which its parts share.
+/// The state of a WORKER, which its parts share.
 #pragma once
 
-#include "actors/device/gpu_executor.hpp"
-#include "actors/machine/link_port.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
-#include "actors/protocol/worker_terms.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/shared/busy_share.hpp"
 #include "actors/shared/log_drops.hpp"
 #include "actors/shared/work_meter.hpp"
-#include "gpu/host/host_engine.hpp"
+#include "actors/worker/worker_config.hpp"
 #include "gpu/runners/kv_cache.hpp"
 #include "gpu/runners/qkv_watch.hpp"
-#include "gpu/runners/weights.hpp"
-#include "model/program/program.hpp"
 #include "net/link/faulty_sender.hpp"
-#include "net/metrics/metrics.hpp"
 #include "scheduler/membership/pool_layout.hpp"
-#include "scheduler/membership/seats.hpp"
 
 #include <array>
 #include <functional>
@@ -29,38 +22,6 @@
 #include <vector>
 
 namespace lamella::actors {
-
-/// Why a WORKER ended.
-enum class worker_end {
-  sent_away, ///< it may join again
-  dismissed, ///< its seat is gone
-  failed
-};
-
-/// Configuration of a worker; fixed while it has its seat.
-struct worker_config {
-  scheduler::seat where;
-  uint32_t incarnation = 0;
-  worker_terms terms;
-  std::shared_ptr<gpu::host_engine> engine;
-  /// Creates its devices, or returns one device for all names; empty: created by the engine.
-  std::function<std::shared_ptr<gpu::device>(const std::string& name, uint32_t rank)> make_device;
-  std::shared_ptr<const model::model_program> program; ///< null for an attention seat
-  std::shared_ptr<const gpu::packed_weights> weights;  ///< null for an attention seat
-  /// Of ranks 1, 2, ... of a replica that is several devices (L-M03).
-  std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights{};
-  link_port port;
-  std::shared_ptr<net::metrics> metrics; ///< null where it reports its numbers instead
-  /// Streams that all seats of this process have at once on the device of a rank; empty: it has its
-  /// devices for itself.
-  std::function<size_t(uint32_t rank)> streams_on_device{};
-  failed_work on_failed_work = failed_work::ends_executor;
-  /// Bytes that KV on the host can still write; empty: what the machine and its control groups
-  /// leave.
-  std::function<uint64_t()> free_memory{};
-  /// Called once with the exit reason: a message of the control process, or a failed device.
-  std::function<void(const std::string& reason, worker_end how)> on_end;
-};
 
 /// An open epoch of a worker.
 struct worker_epoch {

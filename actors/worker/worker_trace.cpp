@@ -1,5 +1,6 @@
 #include "actors/worker/worker_trace.hpp"
 
+#include "actors/worker/worker_state.hpp"
 #include "gpu/trace/step_trace.hpp"
 #include "net/data_plane/peer_address.hpp"
 

@@ -2,9 +2,12 @@
 #pragma once
 
 #include "actors/protocol/traces.hpp"
-#include "actors/worker/worker_state.hpp"
+
+#include <chrono>
 
 namespace lamella::actors {
+
+struct worker_state;
 
 /// The longest recording.
 constexpr std::chrono::seconds trace_longest{30};

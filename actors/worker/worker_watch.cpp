@@ -1,7 +1,7 @@
 #include "actors/worker/worker_watch.hpp"
 
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/watches.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,7 +1,7 @@
 /// Reachability of peers of a worker over the data plane.
 #pragma once
 
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/actors.hpp"
 #include "actors/worker/worker_state.hpp"
 
 namespace lamella::actors {

@@ -1,5 +1,6 @@
 #include "cli/bench/bench_decode.hpp"
 
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/worker/data_plane_port.hpp"
 #include "base/json_writer.hpp"

@@ -1,9 +1,11 @@
 #include "cli/bench/bench_pipeline.hpp"
 
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <algorithm>
 #include <map>

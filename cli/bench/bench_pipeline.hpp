@@ -2,7 +2,8 @@
 #pragma once
 
 #include "actors/node/node.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/request/service.hpp"
 
 #include <chrono>

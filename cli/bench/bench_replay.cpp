@@ -1,10 +1,12 @@
 #include "cli/bench/bench_replay.hpp"
 
-#include "actors/protocol/explain.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "actors/request/service.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <optional>
 #include <random>

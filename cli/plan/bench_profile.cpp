@@ -1,5 +1,6 @@
 #include "cli/plan/bench_profile.hpp"
 
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/request/service.hpp"
 #include "cli/commands.hpp"
 #include "cli/data_files.hpp"

@@ -2,13 +2,15 @@
 #pragma once
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/moves.hpp"
 #include "actors/protocol/parity.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "tests/actors/stage.hpp"
 

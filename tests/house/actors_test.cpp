@@ -58,7 +58,7 @@ TEST_CASE("A8 every actor begins with what exceptions in it mean") {
 }
 
 TEST_CASE(
-    "causes of failures are told in sentences (actors/protocol/explain), wherever they are told") {
+    "causes of failures are told in sentences (actors/shared/explain), wherever they are told") {
   size_t files = 0;
   for (const auto* folder : {"actors", "cli"})
     for (const auto& file : fs::recursive_directory_iterator(root / folder)) {

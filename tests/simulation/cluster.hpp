@@ -5,14 +5,18 @@
 #include "actors/gateway/gateway.hpp"
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/membership/membership.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/pipeline.hpp"
-#include "actors/node/supervisor.hpp"
 #include "actors/node/takeover.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
+#include "actors/protocol/watches.hpp"
+#include "actors/protocol/workers.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stage.hpp"
 #include "tests/simulation/cluster_shape.hpp"
@@ -35,6 +39,7 @@ public:
     time.starved_per_mille = shape.starved_per_mille;
     options_ = settings_of(shape);
     shape_ = shape;
+    parts_->workers = std::make_shared<actors::epoch_members>();
     make_parts(shape);
     if (shape.here) own.emplace(time, shape.slowest_step, all_seats().all(), shape.free_bytes);
     make_members();
@@ -62,7 +67,7 @@ public:
     own_seats_ = nullptr;
     parts_->members = nullptr;
     parts_->base.aside = nullptr;
-    parts_->workers = {};
+    parts_->workers = std::make_shared<actors::epoch_members>();
     parts_->kept->handle = nullptr;
     server.reset();
     pipeline_.clear();
@@ -87,6 +92,7 @@ public:
   void drain(const std::string& seat) {
     time.note("drain " + seat);
     ask_and_forget(actors::worker_drain{seat});
+  uint32_t slots() const { return shape_.slots; } ///< of a table at the start, at least
   }
 
   /// Changes of pools that are under way, in words; empty: none.
@@ -100,8 +106,8 @@ public:
 
   /// Workers with a part in an epoch when nobody is missing.
   size_t parts() const {
-    const auto whole = parts_->workers.layout.with_parity(actors::parity_cells(options_));
-    return parts_->workers.sizes.model + parts_->workers.sizes.prefill + whole.all();
+    const auto whole = parts_->workers->layout.with_parity(actors::parity_cells(options_));
+    return parts_->workers->sizes.model + parts_->workers->sizes.prefill + whole.all();
   }
 
   /// The seat that has that part in the open epoch, as status tells it; empty: none.
@@ -160,9 +166,9 @@ public:
   /// So does a replica or a shard within its worker, which is not to be trusted then.
   void kill_part() {
     std::vector<caf::strong_actor_ptr> all;
-    for (const auto& x : parts_->workers.replicas)
+    for (const auto& x : parts_->workers->replicas)
       all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
-    for (const auto& x : parts_->workers.shards)
+    for (const auto& x : parts_->workers->shards)
       all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
     if (all.empty()) return;
     time.note("kill part");
@@ -239,13 +245,7 @@ private:
     if (!own)
       for (const auto& group : actors::seat_groups(options_)) m.of_children.insert(group);
     m.design_of = [this](const scheduler::pool_sizes& sizes) {
-      const auto& spec = parts_->program->spec;
-      const auto options = actors::at_sizes(options_, sizes);
-      auto layout = layout_of(options, spec, shape_);
-      if (auto why = scheduler::refuse_layout(spec.kv_heads, layout))
-        throw std::invalid_argument{*why};
-      return actors::epoch_design{actors::shape_of(options),
-                                  actors::pool_terms_of(options, spec, std::move(layout))};
+      return design_at(options_, sizes, parts_->program->spec, shape_);
     };
     m.on_resize = [this](const std::set<scheduler::seat>& all) {
       if (own)
@@ -319,7 +319,7 @@ private:
       self->request(parts_->members, 60s, caf::open_atom_v, server ? server->epoch : 0)
           .then(
               [this, self, ready](const actors::epoch_members& x) {
-                parts_->workers = x;
+                parts_->workers = std::make_shared<actors::epoch_members>(x);
                 if (parts_->parity)
                   actors::fill_by_parity(self, *parts_, x, [ready] { ready(std::nullopt); });
                 else
@@ -329,8 +329,8 @@ private:
     };
     tree.start = [this](caf::event_based_actor* self, uint64_t) {
       if (parts_->parity) {
-        parts_->began = parts_->parity->begin(parts_->workers.empty);
-        parts_->workers.empty = parts_->began.lost;
+        parts_->began = parts_->parity->begin(parts_->workers->empty);
+        parts_->workers->empty = parts_->began.lost;
       }
       auto built = actors::build_pipeline(self, *parts_);
       parts_->base.lost_role.clear();

@@ -1,6 +1,7 @@
 /// What a simulated cluster is built of.
 #pragma once
 
+#include "actors/membership/membership.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/protocol/join.hpp"
 #include "scheduler/cell_tables.hpp"
@@ -107,6 +108,16 @@ inline scheduler::kv_layout layout_of(const config::settings& options,
 /// Has MEMBERSHIP choose the pipeline of each epoch, where the shape says so.
 inline void choose_pipelines(actors::membership_config& m, const cluster_shape& shape,
                              const model::model_spec& spec) {
+/// The pools at these sizes. Throws std::invalid_argument where that is impossible.
+inline actors::epoch_design design_at(const config::settings& at_start,
+                                      const scheduler::pool_sizes& sizes,
+                                      const model::model_spec& spec, const cluster_shape& shape) {
+  const auto options = actors::at_sizes(at_start, sizes);
+  auto layout = layout_of(options, spec, shape);
+  if (auto why = scheduler::refuse_layout(spec.kv_heads, layout)) throw std::invalid_argument{*why};
+  return {actors::shape_of(options), actors::pool_terms_of(options, spec, std::move(layout))};
+}
+
   if (shape.chosen_for == 0) return;
   m.chooses = actors::pipeline_choosing{shape.chosen_for, spec.layers, ""};
   m.poll_interval = 1s;

@@ -1,6 +1,5 @@
 #include "tests/simulation/integer_model.hpp"
 
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/device/stepped_device.hpp"
 
 namespace lamella::simulation {

@@ -2,9 +2,9 @@
 /// on one simulated engine.
 #pragma once
 
+#include "actors/membership/membership.hpp"
 #include "actors/node/own_seats.hpp"
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/worker/in_process_links.hpp"
 #include "actors/worker/shared_port.hpp"
 #include "tests/simulation/devices.hpp"

@@ -1,6 +1,7 @@
 /// What a simulated cluster still does when nobody wants anything of it any more.
 #pragma once
 
+#include "actors/protocol/admission.hpp"
 #include "actors/protocol/kv.hpp"
 #include "tests/simulation/cluster.hpp"
 

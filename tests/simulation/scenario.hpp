@@ -2,7 +2,6 @@
 #pragma once
 
 #include "actors/device/iteration.hpp"
-#include "actors/protocol/requests.hpp"
 #include "base/buggify.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"

@@ -2,8 +2,8 @@
 /// standing still, and coming back as the next incarnation.
 #pragma once
 
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/worker/worker.hpp"
 #include "tests/simulation/links.hpp"
 #include "tests/simulation/wires.hpp"

@@ -1,3 +1,5 @@
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/kv.hpp"
 #include "tests/actors/decode/scheduler_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,4 +1,5 @@
 // Where prompts are computed and sequences decode, by the work of each machine (Splitwise IV-A).
+#include "actors/protocol/admission.hpp"
 #include "tests/actors/decode/scheduler_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,8 +1,9 @@
 // The scheduler runs suspects apart from the others, holds who must wait, and refuses who kills.
 #include "actors/decode/global_scheduler.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/kv.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

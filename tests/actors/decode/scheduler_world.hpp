@@ -3,9 +3,8 @@
 
 #include "actors/decode/global_scheduler.hpp"
 #include "actors/kv/kv_allocator.hpp"
-#include "actors/protocol/kv.hpp"
+#include "actors/protocol/admission.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

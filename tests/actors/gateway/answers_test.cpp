@@ -1,5 +1,5 @@
 // What a request asks for is what it gets: ends, choices, log probabilities, numbers.
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 #include <cmath>

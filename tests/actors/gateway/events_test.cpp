@@ -1,4 +1,5 @@
 // Events of a service, from the node to those who read them.
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/shared/events.hpp"
 #include "tests/actors/gateway/served.hpp"
 

@@ -1,6 +1,7 @@
 // Bytes between workers as counters: only what is new is added.
 #include "actors/gateway/link_traffic.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Many clients at once, clients that leave or do not read, and a service that ends.
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/gateway/served.hpp"
 #include "tests/net/http/raw_client.hpp"
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "actors/node/node.hpp"
+#include "actors/node/pipeline_parts.hpp"
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/kv.hpp"
-#include "actors/protocol/requests.hpp"
 #include "base/failpoint.hpp"
 #include "base/json.hpp"
 #include "net/http/client/http_client.hpp"
@@ -138,9 +140,9 @@ struct events {
 /// Replicas and shards of the epoch that the node serves.
 inline std::vector<caf::strong_actor_ptr> worker_parts(const actors::node& n) {
   std::vector<caf::strong_actor_ptr> result;
-  for (const auto& x : n.parts().workers.replicas)
+  for (const auto& x : n.parts().workers->replicas)
     result.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
-  for (const auto& x : n.parts().workers.shards)
+  for (const auto& x : n.parts().workers->shards)
     result.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
   return result;
 }

@@ -2,6 +2,7 @@
 #include "actors/gateway/status_text.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "base/json.hpp"
 
 #include <doctest/doctest.h>

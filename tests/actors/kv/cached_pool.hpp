@@ -4,7 +4,6 @@
 #include "actors/kv/kv_allocator.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 #include <numeric>

@@ -1,4 +1,5 @@
 // The allocator's side of a move: what is copied, where it goes, and what the next epoch keeps.
+#include "actors/protocol/kv.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "tests/actors/kv/moving_pool.hpp"
 

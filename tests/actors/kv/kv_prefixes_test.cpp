@@ -1,3 +1,4 @@
+#include "actors/protocol/kv.hpp"
 #include "tests/actors/kv/cached_pool.hpp"
 
 namespace lamella::actors::test {

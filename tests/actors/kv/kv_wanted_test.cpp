@@ -1,4 +1,5 @@
 // What the allocator tells of those who wait for slots.
+#include "actors/protocol/kv.hpp"
 #include "tests/actors/kv/cached_pool.hpp"
 
 namespace lamella::actors::test {

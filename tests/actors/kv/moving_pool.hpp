@@ -1,6 +1,7 @@
 /// A pool whose KV moves to the tables of a next epoch.
 #pragma once
 
+#include "actors/protocol/kv.hpp"
 #include "actors/protocol/moves.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "tests/actors/kv/cached_pool.hpp"

@@ -1,6 +1,7 @@
 // Prompts that begin like others take the K and V of those: nobody sees it but by its time.
+#include "actors/node/pipeline_parts.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "base/json_writer.hpp"
 #include "tests/actors/gateway/served.hpp"
 #include "tests/random.hpp"
@@ -246,7 +247,7 @@ TEST_CASE("prefix cache: outlives a pipeline, for those that run and those that 
   auto answers =
       std::async(std::launch::async, [&] { return s.post_all("/v1/completions", bodies); });
   CHECK(eventually([&] { return s.load().first > 12; }));
-  caf::anon_send_exit(s.node().parts().workers.replicas.front(), caf::exit_reason::kill);
+  caf::anon_send_exit(s.node().parts().workers->replicas.front(), caf::exit_reason::kill);
   slow.reset();
   CHECK(choices_of(answers.get()) == wanted);
   CHECK(s.node().server()->epoch == 2);

@@ -1,4 +1,5 @@
 // Which member of a pool gets a prompt, of those that have a part of it in their prefix cache.
+#include "actors/protocol/kv.hpp"
 #include "tests/actors/kv/cached_pool.hpp"
 
 namespace lamella::actors::test {

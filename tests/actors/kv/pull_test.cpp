@@ -1,5 +1,6 @@
 // Prefill workers with KV of their own on real kernels: whoever pulls what from where, the tokens
 // are those of prompts that the shards attend to.
+#include "actors/node/pipeline_parts.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "tests/actors/gateway/served.hpp"
 

@@ -1,5 +1,5 @@
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/iterations.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/lane/batch_world.hpp"
 
 namespace lamella::actors::test {

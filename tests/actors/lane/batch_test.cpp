@@ -1,6 +1,8 @@
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/lane/batch_world.hpp"
 
 namespace lamella::actors::test {

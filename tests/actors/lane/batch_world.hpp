@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/lane/lane.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/iterations.hpp"
-#include "actors/protocol/requests.hpp"
 #include "gpu/runners/slice_runner.hpp"
 #include "tests/actors/stand_ins.hpp"
 

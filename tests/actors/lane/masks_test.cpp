@@ -1,7 +1,7 @@
 // Masks that are made beside the batch and the requests: who waits for one waits alone, and draws
 // the same tokens whenever it comes.
 #include "actors/decode/mask_maker.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/batches.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "tests/actors/lane/batch_world.hpp"
 #include "tests/actors/request/request_world.hpp"

@@ -1,4 +1,5 @@
 // Launches that hold the rows of sequences that decode and pieces of prompts (S-M02).
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "tests/actors/lane/batch_world.hpp"
 

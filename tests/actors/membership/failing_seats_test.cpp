@@ -1,8 +1,9 @@
 // MEMBERSHIP on virtual time: seats whose processes end again and again are told of, not waited
 // for, and taken back when they serve. Only a service that can never begin is given up.
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
+#include "actors/protocol/workers.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

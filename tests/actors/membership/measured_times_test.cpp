@@ -1,6 +1,9 @@
 // Times of the service from the counters of its workers.
 #include "actors/membership/measured_times.hpp"
 
+#include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
+
 #include <doctest/doctest.h>
 
 namespace lamella::actors {

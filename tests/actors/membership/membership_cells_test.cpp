@@ -1,4 +1,6 @@
 // Attention cells with workers of their own: who takes which seat, and how they change their sizes.
+#include "actors/protocol/pools.hpp"
+#include "actors/protocol/status.hpp"
 #include "scheduler/cell_tables.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 

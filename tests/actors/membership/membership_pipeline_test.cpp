@@ -1,5 +1,6 @@
 // MEMBERSHIP on virtual time: `batching.pipeline: auto`.
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "scheduler/times/pipeline_choice.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 

@@ -1,5 +1,6 @@
 // Workers that say nothing: suspected, asked again, and given up before their connection is.
 #include "actors/protocol/prefills.hpp"
+#include "actors/protocol/status.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,6 +1,7 @@
 // MEMBERSHIP on virtual time: workers whose control link lives and whose data plane does not.
-#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/epoch_peer.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/watches.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,8 +1,9 @@
 // MEMBERSHIP on virtual time: who gets a seat, when an epoch opens and ends, whose KV is lost.
 #include "actors/machine/sizing.hpp"
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
+#include "actors/protocol/workers.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

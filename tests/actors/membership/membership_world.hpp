@@ -2,14 +2,16 @@
 #pragma once
 
 #include "actors/membership/membership.hpp"
+#include "actors/protocol/epoch_peer.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/join.hpp"
-#include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
 #include "actors/protocol/pulls.hpp"
-#include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
+#include "actors/protocol/watches.hpp"
+#include "actors/protocol/work_reports.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/worker/door.hpp"
 #include "tests/actors/stage.hpp"
 

@@ -2,6 +2,7 @@
 #include "actors/membership/worker_reports.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/shared/work_meter.hpp"
 #include "actors/worker/worker.hpp"
 #include "net/link/in_process_channel.hpp"

@@ -1,7 +1,11 @@
 // The sizes of pools follow the load: what AUTOSCALER sees, and whom it tells.
 #include "actors/node/autoscaler.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
+#include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 #include "scheduler/scaling_text.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"

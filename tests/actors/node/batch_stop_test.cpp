@@ -1,6 +1,6 @@
 // Batches whose iterations end at times of their own stop at about the same time.
 #include "actors/node/batch_stop.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/batches.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

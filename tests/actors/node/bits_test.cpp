@@ -1,7 +1,6 @@
 // The bits of an answer depend on the request alone: not on who else runs, how the pipeline is cut,
 // or what went wrong on the way (issue 2, "Bits").
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 #include <future>

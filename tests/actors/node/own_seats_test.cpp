@@ -2,7 +2,11 @@
 #include "actors/membership/membership.hpp"
 #include "actors/node/own_seats.hpp"
 #include "actors/protocol/epochs.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
+#include "actors/protocol/work_reports.hpp"
+#include "actors/protocol/workers.hpp"
 #include "tests/actors/stage.hpp"
 
 namespace lamella::actors::test {

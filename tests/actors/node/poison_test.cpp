@@ -1,6 +1,6 @@
 // A request that ends whatever serves it is found and failed alone; the others get their tokens,
 // and the restarts it costs do not end the process.
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // Replicas of several ranks in a whole node (L-M03): the bits of an answer, refusals, recovery.
 #include "actors/device/model_replica.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 namespace lamella::actors::test {
@@ -168,7 +169,7 @@ TEST_CASE("L-M25 L-M03 when a rank behind the first ends, requests end with thei
   std::thread client{[&] { answers = s.post_all("/v1/completions", wanted); }};
   CHECK(eventually([&] { return s.load().first >= 6; }));
   using replica = model_replica_actor::stateful_pointer<model_replica_state>;
-  const auto& first = s.node().parts().workers.replicas.front();
+  const auto& first = s.node().parts().workers->replicas.front();
   auto* actor = caf::actor_cast<caf::abstract_actor*>(first);
   const auto& others = static_cast<replica>(actor)->state.config.others; // which does not change
   REQUIRE(others.size() == 1);

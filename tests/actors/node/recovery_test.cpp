@@ -1,5 +1,6 @@
 // Actors of the pipeline end under load: every request still ends with the tokens of an undisturbed
 // run, and a pipeline that cannot be kept alive ends the process.
+#include "actors/protocol/epochs.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 #include <atomic>
@@ -87,9 +88,9 @@ TEST_CASE("L-M25 in one process too only what a failed WORKER held is lost") {
     const auto epoch = s.node().server()->epoch;
     kill(s.node(), victim);
     CHECK(eventually([&] { return s.node().server()->epoch > epoch && s.idle(); }));
-    return now.empty;
+    return now->empty;
   };
-  CHECK(now.empty == std::vector<uint32_t>{0, 1, 2}); // of the first epoch
+  CHECK(now->empty == std::vector<uint32_t>{0, 1, 2}); // of the first epoch
   CHECK(empty_after("model_replica").empty());
   CHECK(empty_after("batch").empty());
   CHECK(empty_after("attention_shard") == std::vector<uint32_t>{0});

@@ -2,8 +2,10 @@
 #include "actors/node/resizer.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
+#include "actors/protocol/workers.hpp"
 #include "tests/actors/stage.hpp"
 
 #include <string>
@@ -144,7 +146,7 @@ TEST_CASE("L-M03 of a pool with cells a reload changes the sizes of cells") {
   CHECK(configured_sizes(before) == scheduler::pool_sizes{1, 3, 0, {2, 1}});
   CHECK(with_wish(configured_sizes(before), got[0], after.pools.attention)
         == scheduler::pool_sizes{1, 2, 0, {2, 0}});
-  take_back(after.pools, got[0]);
+  take_back(after, got[0]);
   CHECK(after.pools.attention.cells.at("west").members == 1);
 }
 

@@ -1,7 +1,6 @@
 // The log probabilities of a prompt's tokens have the bytes that the same tokens have when they are
 // decoded, however the service is cut and whatever went wrong on the way.
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 #include <map>

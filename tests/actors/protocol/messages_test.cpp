@@ -1,15 +1,21 @@
 // Every message survives a serialiser: what is not registered or not inspected whole would be lost
 // between processes without a word.
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
-#include "actors/protocol/requests.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "actors/protocol/traces.hpp"
+#include "actors/protocol/watches.hpp"
+#include "actors/protocol/work_reports.hpp"
+#include "actors/protocol/workers.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

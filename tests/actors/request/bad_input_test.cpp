@@ -1,6 +1,6 @@
 // What strangers send: a clear error, never a 5xx, and the service answers afterwards (issue 2,
 // "Bad input gets").
-#include "actors/protocol/build_info.hpp"
+#include "actors/shared/build_info.hpp"
 #include "tests/actors/gateway/served.hpp"
 #include "tests/net/http/raw_client.hpp"
 

@@ -1,5 +1,4 @@
 // What a choice says of its tokens, and where it ends.
-#include "actors/protocol/requests.hpp"
 #include "actors/request/choice.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 

@@ -1,4 +1,5 @@
 // First tokens of prompts whose KV is still on its way (S-M13): written at once, counted once.
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/request/request_world.hpp"
 
 namespace lamella::actors::test {

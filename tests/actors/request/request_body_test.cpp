@@ -1,5 +1,4 @@
 // Bodies are read, and formats compiled, beside the actors: what may happen to a request meanwhile.
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/request/request_world.hpp"
 
 namespace lamella::actors::test {

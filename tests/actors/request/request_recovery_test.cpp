@@ -1,5 +1,6 @@
+#include "actors/protocol/admission.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/request/request_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,7 +1,8 @@
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/request/request_world.hpp"
 
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "net/http/http_ids.hpp"
 
 namespace lamella::actors::test {

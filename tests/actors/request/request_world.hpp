@@ -1,9 +1,11 @@
 /// A request and a service whose every part waits for the test.
 #pragma once
 
+#include "actors/protocol/admission.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stand_ins.hpp"
 

@@ -1,6 +1,5 @@
 // Requests that want the log probabilities of their prompts: what they ask, keep and say.
 #include "actors/protocol/prefills.hpp"
-#include "actors/protocol/requests.hpp"
 #include "tests/actors/gateway/served.hpp"
 #include "tests/actors/request/request_world.hpp"
 

@@ -1,6 +1,6 @@
 // Whatever fails while an answer is streamed, its reader is told: what is on its way to the socket
 // ends, then comes the error, then the end.
-#include "actors/protocol/requests.hpp"
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/gateway/served.hpp"
 #include "tests/actors/request/request_world.hpp"
 

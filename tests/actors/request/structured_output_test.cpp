@@ -1,7 +1,6 @@
 // Answers that are held to a format: what they are, that they are the same however they are
 // computed, and what is refused. The model's weights are random, so nothing but the format makes
 // them right.
-#include "actors/protocol/requests.hpp"
 #include "base/json_writer.hpp"
 #include "tests/actors/gateway/served.hpp"
 

@@ -1,4 +1,5 @@
 // The spans of requests, of the times that they have noted.
+#include "actors/protocol/tokens.hpp"
 #include "tests/actors/request/request_world.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/worker/control_link.hpp"
 

@@ -1,5 +1,7 @@
 // DOOR on virtual time: who gets in, and what those are told who do not.
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

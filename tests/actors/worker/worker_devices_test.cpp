@@ -1,5 +1,7 @@
 // Workers on devices of their own: who may join, and what their kernels are to the service.
 #include "actors/protocol/prefills.hpp"
+#include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 #include <doctest/doctest.h>

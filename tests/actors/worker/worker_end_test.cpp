@@ -2,9 +2,11 @@
 // actor could still say why (reliability A8).
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/protocol/traces.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/door.hpp"
 #include "tests/actors/worker/joined.hpp"

@@ -1,4 +1,4 @@
-#include "actors/protocol/exceptions.hpp"
+#include "actors/shared/exceptions.hpp"
 
 #include "actors/protocol/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "actors/protocol/explain.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <caf/all.hpp>
 

@@ -1,7 +1,7 @@
 #include "actors/protocol/error.hpp"
-#include "actors/protocol/explain.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/system_config.hpp"
+#include "actors/shared/explain.hpp"
 
 #include <doctest/doctest.h>
 

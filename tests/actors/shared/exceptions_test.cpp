@@ -1,5 +1,5 @@
 // What becomes of exceptions that leave a handler of an actor.
-#include "actors/protocol/exceptions.hpp"
+#include "actors/shared/exceptions.hpp"
 #include "tests/actors/stage.hpp"
 
 #include <new>

@@ -1,3 +1,0 @@
-#include "actors/protocol/format_code.hpp"
-
-LAMELLA_FORMAT_CODE()

@@ -1,0 +1,51 @@
+/// Changes of the pools while a service runs.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/message.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace lamella::actors {
+
+/// Asks MEMBERSHIP to change the size of a pool or cell. Answered at once: refused with the reason,
+/// or under way.
+struct pool_resize {
+  std::string pool; ///< model, attention or prefill, or a cell: "attention/far"
+  uint32_t members = 0;
+  std::string partition{}; ///< of a cell: "heads" or "requests"; empty: as it is
+};
+
+/// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
+/// without one the pool shrinks. Answered as pool_resize is.
+struct worker_drain {
+  std::string worker;  ///< its name or its seat
+  bool leaves = false; ///< the worker asks itself, and ends; otherwise an operator asks
+};
+
+/// A change of a pool. The newest one of each pool is in system_status.
+struct pool_change {
+  std::string pool;
+  uint32_t from = 0, to = 0;
+  std::string state;  ///< "none", "under way", "done" or "rolled back"
+  std::string reason; ///< what it waits for, or why it was rolled back; may be empty
+  /// Of an attention cell: "heads" or "requests", as it is before the change or without one; else
+  /// empty.
+  std::string partition{};
+  std::string to_partition{}; ///< that the change gives it; empty: the same
+};
+
+/// Asks MEMBERSHIP for an epoch of the same sizes in which sequences move between slot tables until
+/// these are about equally full. Nothing happens while another change is under way.
+struct pool_balance {
+  uint64_t epoch = 0; ///< that serves
+};
+
+} // namespace lamella::actors
+
+// clang-format off
+#define LAMELLA_POOLS_MESSAGES(x) \
+  x(pool_resize) x(worker_drain) x(pool_change) x(pool_balance)
+// clang-format on
+LAMELLA_POOLS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

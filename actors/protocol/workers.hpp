@@ -1,0 +1,51 @@
+/// Workers that are stopped, fail, leave, or get a fault on request.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/message.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace lamella::actors {
+
+/// A process of this host is stopped (SIGSTOP) and will be killed (CHILD KEEPER to MEMBERSHIP).
+struct worker_stopped {
+  uint32_t pid = 0;
+};
+
+/// A process of this host keeps crashing, `faults` times so far (CHILD KEEPER to MEMBERSHIP).
+struct seat_failing {
+  std::string role;
+  uint32_t index = 0;
+  std::string how; ///< how it exited last
+  uint32_t faults = 0;
+};
+
+/// The control process asks the worker to exit.
+struct worker_leave {
+  std::string reason;
+  bool for_good = false; ///< its seat is gone: it need not join again
+};
+
+/// Injects a fault into a worker that allows it (actors/shared/injury.hpp).
+struct worker_injury {
+  std::string what;
+  uint32_t duration_ms = 0; ///< of pause and slow
+};
+
+/// Asks MEMBERSHIP to inject a fault into a live worker: the one in the seat `target` ("model/0"),
+/// or one of that role, or any; `chance` selects it. Answered with the seat.
+struct injure {
+  std::string target;
+  worker_injury injury;
+  uint64_t chance = 0;
+};
+
+} // namespace lamella::actors
+
+// clang-format off
+#define LAMELLA_WORKERS_MESSAGES(x) \
+  x(worker_stopped) x(seat_failing) x(worker_leave) x(worker_injury) x(injure)
+// clang-format on
+LAMELLA_WORKERS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

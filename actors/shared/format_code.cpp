@@ -1,0 +1,3 @@
+#include "actors/shared/format_code.hpp"
+
+LAMELLA_FORMAT_CODE()
