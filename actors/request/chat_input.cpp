@@ -148,7 +148,10 @@ void use_chat_template(service& s, const std::string& source) {
   s.tool_calls = model::calls_of(*s.chat, bos, eos);
   s.reasoning = model::reasoning_of(*s.chat, bos, eos);
   const auto user = s.chat_can.shows("user");
-  if (!user.any()) spdlog::warn("the model's chat template does not render user messages");
+  s.chat_hides_users = !user.any();
+  if (s.chat_hides_users)
+    spdlog::warn("the model's chat template does not render user messages: chats are refused where "
+                 "it leaves them out");
   spdlog::info("chat template tools={} system={} developer={} parts={} reasoning={}",
                s.tool_calls.template_writes ? "shown" : "explained",
                s.chat_can.shows("system").any() ? "shown" : "as user",

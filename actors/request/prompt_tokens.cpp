@@ -37,6 +37,22 @@ std::vector<net::chat_message> with_object_arguments(std::vector<net::chat_messa
   return messages;
 }
 
+/// Of a template that is known to leave out what users say: refuses a prompt without it.
+void check_shown(const std::vector<model::text_segment>& segments,
+                 const std::vector<net::chat_message>& messages) {
+  std::string prompt;
+  for (const auto& x : segments) prompt += x.text;
+  constexpr const char* blanks = " \n\r\t";
+  for (const auto& m : messages) {
+    const auto first = m.content.find_first_not_of(blanks);
+    if (m.role != "user" || first == m.content.npos) continue;
+    const auto line = m.content.substr(first, m.content.find('\n', first) - first);
+    if (prompt.find(line.substr(0, line.find_last_not_of(blanks) + 1)) == prompt.npos)
+      throw net::invalid_value("messages", "the model's chat template leaves out what users say; "
+                                           "use /v1/completions");
+  }
+}
+
 /// A text of so many tokens at least, where `most` are taken.
 void check_length(uint64_t fewest, uint64_t most, const char* field) {
   if (fewest > most) throw net::prompt_cannot_fit(fewest, most, field);
@@ -68,6 +84,7 @@ std::vector<model::token_id> chat_tokens(const service& s,
       return chat_tokens(s, other, tools, more, add_generation_prompt, most);
     throw net::invalid_value("messages", "the chat template rejects the messages: " + e.told());
   }
+  if (s.chat_hides_users) check_shown(segments, messages);
   check_length(s.text->fewest_tokens(segments), most, "messages");
   auto ids = s.text->encode(segments);
   add_bos(s, ids);
@@ -100,6 +117,7 @@ std::string tokenize(const service& s, const std::string& body) {
           ? prompt_tokens(s, *request.prompt, request.markers, request.add_special_tokens)
           : chat_tokens(s, request.messages, request.tools, request.template_kwargs,
                         request.add_generation_prompt);
+  for (const auto& name : request.unknown) s.metrics->unknown_param(name);
   std::vector<std::string> strings;
   if (request.return_token_strs)
     for (auto id : ids) strings.emplace_back(s.text->token_bytes(id));
@@ -114,6 +132,7 @@ std::string detokenize(const service& s, const std::string& body) {
       throw net::invalid_value("tokens", "token id " + std::to_string(id)
                                              + " is outside the vocabulary of "
                                              + std::to_string(s.text->vocabulary()));
+  for (const auto& name : request.unknown) s.metrics->unknown_param(name);
   return net::detokenize_body(s.text->decode(request.tokens));
 }
 

@@ -45,6 +45,7 @@ struct service {
   std::string chat_source;                  ///< of `chat`
   std::string chat_fault;                   ///< why the file's template cannot be used
   model::chat_abilities chat_can;           ///< forms of messages that the template renders
+  bool chat_hides_users = false;            ///< it rendered none of a user when it was tried
   model::tool_dialect tool_calls = model::tool_dialect_of("", ""); ///< how the model writes them
   model::reasoning_marks reasoning; ///< between which the model reasons; empty: it does not
   std::string model_name;

@@ -91,7 +91,7 @@ api_error prompt_cannot_fit(uint64_t fewest_tokens, uint64_t allowed, std::strin
 
 api_error never_fits(std::string message) {
   return bad("context_length_exceeded", "",
-             "the request exceeds this server's maximum context length: " + message);
+             "this model's maximum context length is exceeded on this server: " + message);
 }
 
 api_error bad_request(std::string message) { return bad("", "", std::move(message)); }

@@ -34,6 +34,7 @@ std::string prompt(const service& s, const std::string& messages, const std::str
   }
 }
 
+const std::string one_user = R"([{"role":"user","content":"hello there"}])";
 const std::string tool =
     R"(,"tools":[{"type":"function","function":{"name":"frobnicate","parameters":{"type":"object"}}}])";
 const std::string in_parts =
@@ -43,6 +44,19 @@ const std::string instructed =
     R"([{"role":"developer","content":"ONE WORD"},{"role":"user","content":"hi"}])";
 
 } // namespace
+
+TEST_CASE("a template that leaves out what users say is no answer to them") {
+  const auto hides =
+      with_template("{% for m in messages %}<{{ m.role }}>{{ m.content.text }}{% endfor %}");
+  REQUIRE(hides.chat);
+  CHECK(hides.chat_hides_users);
+  CHECK(prompt(hides, one_user).find("leaves out what users say") != std::string::npos);
+  CHECK(prompt(hides, R"([{"role":"system","content":"be brief"}])") == "<system>");
+  const auto shows =
+      with_template("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}");
+  CHECK_FALSE(shows.chat_hides_users);
+  CHECK(prompt(shows, one_user) == "<user>hello there");
+}
 
 TEST_CASE("parts go to templates that show parts, one text to those that do not") {
   const auto texts = with_template("{% for m in messages %}<{{ m.content + '' }}>{% endfor %}");

@@ -63,6 +63,18 @@ TEST_CASE("The last line of the report is one JSON object with all that a script
   CHECK(*json.find("passed")->get_if<bool>());
 }
 
+TEST_CASE("A fault that no stream felt has no pause, which is not a pause of 0") {
+  cli::chaos_report report;
+  report.injuries = {injury(0, 100)};
+  report.injuries[0].pauses_ms.clear();
+  const auto page = cli::chaos_page(report, {});
+  CHECK(page.find("first back -, median -, last back -") != std::string::npos);
+  CHECK(page.find("p50 -, p99 -, max -") != std::string::npos);
+  const auto json = parse_json(page.substr(page.rfind('\n', page.size() - 2) + 1));
+  for (const char* name : {"p50", "p99", "max"})
+    CHECK(*json.find("pause_ms")->find(name) == json_value(nullptr));
+}
+
 TEST_CASE("L-M26 where nothing was computed again, the report says nothing of it") {
   cli::chaos_report report;
   report.injuries = {injury(0, 100)};
