@@ -1,19 +1,27 @@
 #!/usr/bin/env python3
-"""Tokens per second of a service while nobody, one or several consoles look at it, in turns.
+"""Tokens per second of a service while nobody, one or several consoles look at it, in turns; and its processor time.
 
-usage: consoles.py API_PORT ADMIN_PORT [--consoles N,...] [--rounds N] [--seconds S] [--streams N]
+usage: consoles.py API_PORT ADMIN_PORT PID [--consoles N,...] [--rounds N] [--seconds S] [--streams N]
 
 A console is what the page asks for: /admin/console once a second, new events, and a moment of the pipeline every two
 seconds. Its answers are read and thrown away. In each round every number of consoles has so many seconds; streams
 follow each other without a pause. Prints JSON: of each number the tokens per second of all rounds, and the median of
-its ratio to none in the same round.
+its ratio to none in the same round; likewise for the processor time of the service's process for each token, which the
+consoles themselves have no part in.
 """
 import argparse
 import http.client
 import json
+import os
 import statistics
 import threading
 import time
+
+
+def processor_seconds(pid):
+    """What the process has used so far, all of its threads."""
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Streams:
@@ -92,6 +100,7 @@ def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("api", type=int)
     words.add_argument("admin", type=int)
+    words.add_argument("pid", type=int)
     words.add_argument("--consoles", default="0,1,20")
     words.add_argument("--rounds", type=int, default=6)
     words.add_argument("--seconds", type=float, default=8)
@@ -100,20 +109,27 @@ def main():
     counts = [int(x) for x in options.consoles.split(",")]
     streams = Streams(options.api, options.streams)
     time.sleep(3)
-    rates, moments, refused = {x: [] for x in counts}, 0, 0
+    rates, costs, moments, refused = {x: [] for x in counts}, {x: [] for x in counts}, 0, 0
     for number in range(options.rounds):
         for count in counts if number % 2 == 0 else reversed(counts):
             looking = Consoles(options.admin, count)
             time.sleep(0.5)
-            before, began = streams.tokens, time.monotonic()
+            before, began, used = streams.tokens, time.monotonic(), processor_seconds(options.pid)
             time.sleep(options.seconds)
-            rates[count].append((streams.tokens - before) / (time.monotonic() - began))
+            tokens = streams.tokens - before
+            rates[count].append(tokens / (time.monotonic() - began))
+            costs[count].append((processor_seconds(options.pid) - used) / max(1, tokens) * 1e3)
             looking.end()
             moments, refused = moments + looking.moments, refused + looking.refused
     streams.end()
+    def of_none(measured):
+        return {str(x): round(statistics.median(a / b for a, b in zip(measured[x], measured[counts[0]])), 3)
+                for x in counts[1:]}
+
     print(json.dumps({
-        "tokens_per_second": {str(x): [round(y, 1) for y in rates[x]] for x in counts},
-        "of_none": {str(x): round(statistics.median(a / b for a, b in zip(rates[x], rates[counts[0]])), 3) for x in counts[1:]},
+        "tokens_per_second": {str(x): [round(y, 1) for y in rates[x]] for x in counts}, "of_none": of_none(rates),
+        "processor_ms_per_token": {str(x): [round(y, 3) for y in costs[x]] for x in counts},
+        "processor_of_none": of_none(costs),
         "moments": moments, "moments_refused": refused, "failures": streams.failures}))
 
 
