@@ -51,6 +51,7 @@ std::vector<command> service_commands() {
        "  lamella scale attention=3\n"
        "  lamella scale model=2 --timeout 120\n"
        "  lamella scale attention/far=2 --partition requests\n"
+       "  lamella scale attention=3 --kv-bytes 512MiB\n"
        "  lamella scale attention=1 --no-wait && lamella pools",
        setup_scale},
       {"drain", "Take a worker out of a running server, without an interruption",

@@ -140,8 +140,9 @@ void add_model(table& t) {
 /// KV cache and types of numbers.
 void add_numerics(table& t) {
   t.bytes(
-      "kv.bytes", reload::restart, mib, 64 * tib,
-      "KV cache of one attention shard; auto: a share of the memory limit.",
+      "kv.bytes", reload::live, mib, 64 * tib,
+      "KV cache of one attention shard; auto: a share of the memory limit. A change moves the KV "
+      "in use to new caches while requests run.",
       [](settings & s) -> auto& { return s.kv.bytes; });
   words<number_type> types{
       {number_type::f16, "f16"}, {number_type::f32, "f32"}, {number_type::bf16, "bf16"}};

@@ -23,13 +23,13 @@ void add_pool(table& t, const std::string& pool, const std::string& what, uint64
       key("members"), reload::live, members_minimum, 64,
       "Number of " + what + ".", [field](settings & s) -> auto& { return field(s).members; });
   t.integer(
-      key("min"), reload::restart, has_cells ? 0 : 1, 64,
+      key("min"), reload::live, has_cells ? 0 : 1, 64,
       "Members that the autoscaler leaves at least"
           + std::string{has_cells ? ", of all cells together; a cell may have a min of its own."
                                   : "."},
       [field](settings & s) -> auto& { return field(s).least; });
   t.integer(
-      key("max"), reload::restart, 0, 64,
+      key("max"), reload::live, 0, 64,
       "Members that the autoscaler may give the pool; 0: no autoscaling of this pool."
           + std::string{has_cells ? " Of all cells together; a cell may have a max of its own."
                                   : ""},
@@ -78,7 +78,7 @@ void add_prefill_pool(table& t) {
       "parity.",
       [](settings & s) -> auto& { return s.pools.prefill.attention; });
   t.bytes(
-      "pools.prefill.kv_bytes", reload::restart, mib, 64 * tib,
+      "pools.prefill.kv_bytes", reload::live, mib, 64 * tib,
       "Own KV of a prefill worker; auto: room for the longest prompt and some chunks.",
       [](settings & s) -> auto& { return s.pools.prefill.kv_bytes; });
   t.integer(
@@ -127,8 +127,9 @@ void add_pools(table& t) {
       "or in those that say so themselves.",
       [](settings & s) -> auto& { return s.pools.attention.parity; });
   t.bytes(
-      "pools.attention.kv_bytes", reload::restart, mib, 64 * tib,
-      "KV cache of one shard; auto: kv.bytes.",
+      "pools.attention.kv_bytes", reload::live, mib, 64 * tib,
+      "KV cache of one shard; auto: kv.bytes. A change moves the KV in use to new caches while "
+      "requests run.",
       [](settings & s) -> auto& { return s.pools.attention.kv_bytes; });
   add_prefill_pool(t);
 }

@@ -8,11 +8,16 @@ namespace lamella::config {
 
 namespace {
 
+constexpr const char* live_in_cells[] = {"pools.attention.members", "pools.attention.partition",
+                                         "pools.attention.kv_bytes", "pools.attention.min",
+                                         "pools.attention.max"};
+
 /// Prefill workers without seats of their own are streams of the replicas, which are made at the
 /// start. A cell that is cut otherwise gets new slot tables beside its own; a pool without cells
 /// has one numbering for all.
 bool is_live(const option& x, const settings& in_force) {
   if (x.key == "pools.prefill.members" && !in_force.pools.prefill.has_seats()) return false;
+  if (x.key == "pools.prefill.kv_bytes" && !in_force.pools.prefill_owns_kv()) return false;
   if (x.key == "pools.attention.partition" && in_force.pools.attention.cells.empty()) return false;
   return x.when == reload::live;
 }
@@ -35,7 +40,7 @@ live_change take_live(const settings& in_force, const settings& wanted) {
   const auto& wished = wanted.pools.attention.cells;
   for (auto& [name, cell] : cells)
     if (const auto now = wished.find(name); now != wished.end())
-      for (const auto* key : {"pools.attention.members", "pools.attention.partition"})
+      for (const auto* key : live_in_cells)
         set_in_cell(*find_option(key), cell, get_in_cell(*find_option(key), now->second));
   for (auto& x : result.changes) // one that comes or goes is made at the start
     if (const auto key = split_cell_key(x.key))

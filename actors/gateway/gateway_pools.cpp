@@ -29,6 +29,9 @@ void write(json_writer& out, const pool_change& x) {
       .member("reason", x.reason);
   if (!x.partition.empty()) out.member("partition", x.partition);
   if (x.state == "under way" && !x.to_partition.empty()) out.member("to_partition", x.to_partition);
+  if (x.kv_bytes > 0) out.member("kv_bytes", x.kv_bytes);
+  if (x.state == "under way" && x.to_kv_bytes != kv_as_it_is)
+    out.member("to_kv_bytes", x.to_kv_bytes);
   out.end_object();
 }
 
@@ -63,8 +66,10 @@ void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& wha
 
 void answer_scale(gateway_ptr self, const exchange_ptr& exchange) {
   const auto x = net::parse_scale_request(small_body(exchange));
-  ask_for(self, exchange, pool_resize{x.pool, x.members, x.partition}, "pool",
-          x.partition.empty() ? "members" : "partition");
+  const auto* field = !x.partition.empty() ? "partition" : x.kv_bytes ? "kv_bytes" : "members";
+  ask_for(self, exchange,
+          pool_resize{x.pool, x.members, x.partition, x.kv_bytes.value_or(kv_as_it_is)}, "pool",
+          field);
 }
 
 void answer_drain_worker(gateway_ptr self, const exchange_ptr& exchange) {

@@ -16,6 +16,9 @@ namespace lamella::actors {
 
 namespace {
 
+/// Minimum number of slots of a useful service.
+constexpr uint32_t slots_min = 128;
+
 /// The tables of the attention pool, without their slots.
 scheduler::kv_layout members_of_cells(const config::settings& options) {
   const auto& pool = options.pools.attention;
@@ -66,6 +69,14 @@ std::vector<uint32_t> cells_by_requests(const config::settings& options) {
     if (cell.partition == config::partition::requests) result.push_back(i);
     ++i;
   }
+  return result;
+}
+
+std::vector<uint64_t> kv_bytes_of_cells(const config::settings& options) {
+  std::vector<uint64_t> result;
+  for (const auto& [name, cell] : options.pools.attention.resolved())
+    result.push_back(cell.kv_bytes.value_or(options.kv.bytes.value_or(0)));
+  if (std::ranges::all_of(result, [](uint64_t n) { return n == 0; })) result.clear();
   return result;
 }
 
@@ -224,6 +235,21 @@ scheduler::kv_layout layout_of(const config::settings& options, const model::mod
   return layout;
 }
 
+std::string why_too_small(const config::settings& options, const model::model_spec& spec,
+                          const scheduler::kv_layout& layout) {
+  if (const auto slots = layout.smallest(); slots < slots_min)
+    return fmt::format("kv.bytes: room for {} tokens, too small for one request; at least {} bytes "
+                       "({} tokens) are needed",
+                       slots, slots_min * slot_bytes(options, spec), slots_min);
+  if (!options.pools.prefill_owns_kv()) return {};
+  const auto longest =
+      std::min(options.model.context_tokens.value_or(spec.context_tokens), layout.largest());
+  if (const auto own = prefill_slots(options, spec, layout); own < longest)
+    return fmt::format("pools.prefill.kv_bytes: room for {} tokens, a prompt may have {}", own,
+                       longest);
+  return {};
+}
+
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
                        const scheduler::kv_layout& layout) {
   const auto context = options.model.context_tokens.value_or(spec.context_tokens);
@@ -240,6 +266,8 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   shape.shards = pools.attention.members;
   shape.cells = cell_sizes(options);
   shape.by_requests = cells_by_requests(options);
+  shape.kv_bytes = kv_bytes_of_cells(options);
+  shape.prefill_kv_bytes = pools.prefill.kv_bytes.value_or(0);
   shape.cell_seats = cell_seats(options);
   shape.parity = members_of_cells(options).parity_cells();
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;

@@ -40,6 +40,10 @@ std::vector<uint32_t> cell_sizes(const config::settings& options);
 /// The named attention cells, by number, that are cut by requests; the others are cut by heads.
 std::vector<uint32_t> cells_by_requests(const config::settings& options);
 
+/// KV of a member of each named attention cell, or of the pool: its `kv_bytes`, else `kv.bytes`; 0:
+/// neither is given. None where all are 0.
+std::vector<uint64_t> kv_bytes_of_cells(const config::settings& options);
+
 /// The attention cells that shall have parity, in use or not (decision 23); {0} for a pool without
 /// named ones.
 std::vector<uint32_t> parity_cells(const config::settings& options);
@@ -49,6 +53,11 @@ std::vector<uint32_t> parity_cells(const config::settings& options);
 /// on CUDA devices do not count.
 std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
                           uint64_t token_bytes, const scheduler::kv_layout& layout);
+
+/// Why the tables in use, or the KV of prefill workers of their own, are too small for one request;
+/// empty when they suffice.
+std::string why_too_small(const config::settings& options, const model::model_spec& spec,
+                          const scheduler::kv_layout& layout);
 
 /// Slots of a prefill worker's own KV: the capacity of `pools.prefill.kv_bytes`, or one longest
 /// prompt and eight chunks; at most those of the pool.

@@ -284,6 +284,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       [self](const pool_resize& x) { return on_resize(self, x, effects_of(self)); },
       [self](const worker_drain& x) { return on_drain(self, x, effects_of(self)); },
       [self](const pool_balance& x) { on_balance(self, x, effects_of(self)); },
+      [self](const pool_bounds& x) { on_bounds(self->state, x); },
       [self](wake_atom, const std::string& seat_name, uint32_t incarnation) {
         for (const auto& [where, m] : self->state.members)
           if (m.info.seat == seat_name && m.info.incarnation == incarnation && !m.handle) {

@@ -3,6 +3,8 @@
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
+#include "actors/membership/pool_parts.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/shared/events.hpp"
 
 #include <fmt/format.h>
@@ -19,9 +21,6 @@ using scheduler::seat;
 using scheduler::seat_group;
 using scheduler::worker_role;
 
-/// Members of a pool at most: seats have numbers of 14 bits, and a mistyped size starts processes.
-constexpr uint32_t members_max = 256;
-
 /// The pool that a cell's name begins with; of a pool its own name.
 std::string pool_of(const std::string& name) { return name.substr(0, name.find('/')); }
 
@@ -33,90 +32,10 @@ caf::error refused(const membership_state& st, const std::string& pool, const st
   return caf::make_error(pool.empty() ? ec::nobody_there : ec::resize_refused, why);
 }
 
-std::string text_of(const pool_change& x) {
-  const auto cut = x.to_partition.empty() ? "" : " by " + x.to_partition;
-  return fmt::format("{} {} -> {}{}", x.pool, x.from, x.to, cut);
-}
-
-/// What changes its size: a pool, or a cell of the attention pool.
-struct resized_part {
-  worker_role role = worker_role::model;
-  std::optional<size_t> cell{}; ///< by number
-};
-
-std::string name_of(const membership_state& st, const resized_part& x) {
-  const std::string pool{scheduler::to_string(x.role)};
-  return x.cell ? pool + "/" + st.config.cells.at(*x.cell) : pool;
-}
-
-uint32_t size_of(const pool_sizes& sizes, const resized_part& x) {
-  return x.cell ? sizes.cells.at(*x.cell) : scheduler::size_of(sizes, x.role);
-}
-
-/// "heads" or "requests" of a cell; of a pool empty.
-std::string partition_of(const pool_sizes& sizes, const resized_part& x) {
-  if (!x.cell) return {};
-  return scheduler::is_by_requests(sizes, *x.cell) ? "requests" : "heads";
-}
-
-/// `partition`: of a cell; empty: as it is.
-pool_sizes with_size(const pool_sizes& sizes, const resized_part& x, uint32_t members,
-                     const std::string& partition = {}) {
-  if (!x.cell) return scheduler::with_size(sizes, x.role, members);
-  const auto result = scheduler::with_cell(sizes, *x.cell, members);
-  return partition.empty() ? result : scheduler::with_cut(result, *x.cell, partition == "requests");
-}
-
-std::string cells_of(const membership_state& st) {
-  std::string text;
-  for (const auto& cell : st.config.cells)
-    text += (text.empty() ? "attention/" : ", attention/") + cell;
-  return text;
-}
-
-/// The pool or cell of that name; nothing: there is none.
-std::optional<resized_part> part_named(const membership_state& st, const std::string& name) {
-  const auto slash = name.find('/');
-  const auto role = scheduler::role_named(name.substr(0, slash));
-  if (!role || slash == std::string::npos)
-    return role ? std::optional{resized_part{*role}} : std::nullopt;
-  const auto cell = std::ranges::find(st.config.cells, name.substr(slash + 1));
-  if (*role != worker_role::attention || cell == st.config.cells.end()) return std::nullopt;
-  return resized_part{*role, static_cast<size_t>(cell - st.config.cells.begin())};
-}
-
-/// What becomes smaller when that worker goes for good: its pool, or its cell.
-resized_part part_with(const membership_state& st, const seat& where) {
-  if (where.role != worker_role::attention || st.config.cells.empty()) return {where.role};
-  const auto table = st.newest.design.pool.layout.cell_of(st.newest.number_of(where));
-  return {where.role, scheduler::cell_of_table(table, st.config.cells.size())};
-}
-
-/// Why a pool or cell cannot have that size now; empty: it can.
-std::string why_not(const membership_state& st, const resized_part& what, uint32_t members,
-                    const std::string& partition = {}) {
-  const auto pool = name_of(st, what);
-  if (!st.config.design_of) return "the pools of this service keep their sizes";
-  if (st.config.seats.members(what.role) == 0)
-    return fmt::format("the pool '{}' has no workers of its own", pool);
-  if (!what.cell && what.role == worker_role::attention && !st.config.cells.empty())
-    return "the attention pool has cells: change the size of one of " + cells_of(st);
-  if (!partition.empty() && !what.cell)
-    return fmt::format("'{}' is no cell: only cells change their partition while they serve", pool);
-  if (!partition.empty() && partition != "heads" && partition != "requests")
-    return fmt::format("partition '{}': use heads or requests", partition);
-  if (members == 0 && !what.cell)
-    return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
-  if (members > members_max)
-    return fmt::format("{} members: a pool has at most {}", members, members_max);
-  if (st.changing) return fmt::format("another change is under way: {}", text_of(*st.changing));
-  if (!st.was_open) return "the service has not started yet";
-  try {
-    st.config.design_of(with_size(st.wanted, what, members, partition));
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return {};
+/// What a change changes beside the members.
+void add_what_else(std::vector<event_field>& fields, const pool_change& x) {
+  if (!x.to_partition.empty()) fields.emplace_back("partition", x.to_partition);
+  if (x.to_kv_bytes != kv_as_it_is) fields.emplace_back("kv_bytes", x.to_kv_bytes);
 }
 
 /// The seats of a pool or cell.
@@ -173,29 +92,36 @@ void drop_seats(membership_ptr self, const seat_group& group, const scale_effect
 /// The size that a pool or cell can have next below its own; nothing: it has none.
 std::optional<uint32_t> next_lower(const membership_state& st, const resized_part& what) {
   for (auto size = size_of(st.wanted, what); size > 0;)
-    if (why_not(st, what, --size).empty()) return size;
+    if (why_not(st, what, {--size}).empty()) return size;
   return std::nullopt;
 }
 
 /// The size that a pool can have next above its own, up to that; nothing: it has none.
 std::optional<uint32_t> next_higher(const membership_state& st, worker_role role, uint32_t most) {
   for (auto size = scheduler::size_of(st.wanted, role); size < most;)
-    if (why_not(st, {role}, ++size).empty()) return size;
+    if (why_not(st, {role}, {++size}).empty()) return size;
   return std::nullopt;
 }
 
-/// `partition`: of a cell that is to be cut otherwise; else empty.
-pool_change begin_change(membership_ptr self, const resized_part& what, uint32_t members,
-                         const std::string& partition, const scale_effects& effects) {
+pool_change begin_change(membership_ptr self, const resized_part& what, const wanted_part& wanted,
+                         const scale_effects& effects) {
   auto& st = self->state;
   const auto from = size_of(st.wanted, what);
-  st.changing = pool_change{
-      name_of(st, what), from, members, "under way", {}, partition_of(st.wanted, what), partition};
-  st.wanted = with_size(st.wanted, what, members, partition);
+  st.changing = pool_change{name_of(st, what),
+                            from,
+                            wanted.members,
+                            "under way",
+                            {},
+                            partition_of(st.wanted, what),
+                            wanted.partition,
+                            kv_bytes_of(st.wanted, what),
+                            wanted.kv_bytes};
+  st.wanted = with_part(st.wanted, what, wanted);
   add_seats(self, group_of(st, what));
   st.changing_since = self->clock().now();
-  std::vector<event_field> fields{{"pool", st.changing->pool}, {"from", from}, {"to", members}};
-  if (!partition.empty()) fields.emplace_back("partition", partition);
+  std::vector<event_field> fields{
+      {"pool", st.changing->pool}, {"from", from}, {"to", wanted.members}};
+  add_what_else(fields, *st.changing);
   tell(event_kind::pool_resizing, std::move(fields));
   const auto answer = *st.changing;
   changed(self);
@@ -213,7 +139,7 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
   const std::chrono::duration<double> took = self->clock().now() - st.changing_since;
   std::vector<event_field> fields{
       {"pool", x.pool}, {"from", x.from}, {"to", x.to}, {"seconds", took.count()}};
-  if (!x.to_partition.empty()) fields.emplace_back("partition", x.to_partition);
+  add_what_else(fields, x);
   if (!x.reason.empty()) fields.emplace_back("reason", x.reason);
   if (st.config.metrics)
     st.config.metrics->pool_changed(
@@ -238,13 +164,15 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
                        + (st.config.cells.empty() ? "" : ", or a cell: " + cells_of(st)));
   const auto now = size_of(st.wanted, *what);
   const auto before = partition_of(st.wanted, *what);
-  const auto partition = x.partition == before ? std::string{} : x.partition;
-  if (x.members == now && partition.empty() && !st.changing)
-    return pool_change{x.pool, now, now, "done", {}, before, {}};
-  if (const auto why = why_not(st, *what, x.members, partition); !why.empty())
-    return refused(st, x.pool, why);
+  const auto kv_now = kv_bytes_of(st.wanted, *what);
+  const wanted_part wanted{x.members, x.partition == before ? std::string{} : x.partition,
+                           x.kv_bytes == kv_now ? kv_as_it_is : x.kv_bytes};
+  if (x.members == now && wanted.partition.empty() && wanted.kv_bytes == kv_as_it_is
+      && !st.changing)
+    return pool_change{x.pool, now, now, "done", {}, before, {}, kv_now};
+  if (const auto why = why_not(st, *what, wanted); !why.empty()) return refused(st, x.pool, why);
   st.before_drains.erase(what->role);
-  return begin_change(self, *what, x.members, partition, effects);
+  return begin_change(self, *what, wanted, effects);
 }
 
 caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
@@ -288,7 +216,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   }
   // One that an operator drains asks for a seat at once, and shall not get it back.
   if (x.leaves && !what.cell) st.before_drains.emplace(where.role, size);
-  return begin_change(self, what, *lower, {}, effects);
+  return begin_change(self, what, {*lower}, effects);
 }
 
 void on_balance(membership_ptr self, const pool_balance& x, const scale_effects& effects) {
@@ -297,6 +225,15 @@ void on_balance(membership_ptr self, const pool_balance& x, const scale_effects&
     return;
   st.unequal = true;
   effects.consider("slot tables are unequally full");
+}
+
+void on_bounds(membership_state& st, const pool_bounds& x) {
+  const auto role = scheduler::role_named(x.pool);
+  if (!role) return;
+  if (x.most > 0)
+    st.config.follows[*role] = {x.least, x.most};
+  else
+    st.config.follows.erase(*role);
 }
 
 bool grow_for(membership_ptr self, worker_role role, const scale_effects& effects) {
@@ -308,7 +245,7 @@ bool grow_for(membership_ptr self, worker_role role, const scale_effects& effect
     limit = std::max(limit, found->second);
   const auto higher = next_higher(st, role, limit);
   if (!higher) return false;
-  begin_change(self, {role}, *higher, {}, effects);
+  begin_change(self, {role}, {*higher}, effects);
   return true;
 }
 
@@ -347,8 +284,9 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
   if (!st.changing->reason.empty()) reason = st.changing->reason;
-  st.wanted = with_size(st.wanted, *part_named(st, st.changing->pool), st.changing->from,
-                        st.changing->partition);
+  const auto& over = *st.changing;
+  st.wanted =
+      with_part(st.wanted, *part_named(st, over.pool), {over.from, over.partition, over.kv_bytes});
   st.draining.clear();
   drop_seats(self, group, effects);
   end_change(self, "rolled back", reason);
@@ -370,6 +308,7 @@ std::vector<pool_change> changes_of(const membership_state& st) {
     else
       result.push_back({name, now, now, "none", {}});
     result.back().partition = partition_of(sizes, x); // as it is
+    result.back().kv_bytes = kv_bytes_of(sizes, x);
   };
   tell_of({worker_role::model});
   tell_of({worker_role::attention});

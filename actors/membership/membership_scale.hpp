@@ -24,6 +24,9 @@ caf::result<pool_change> on_drain(membership_self::stateful_pointer<membership_s
 void on_balance(membership_self::stateful_pointer<membership_state> self, const pool_balance& x,
                 const scale_effects& effects);
 
+/// A pool follows the workers that join within other bounds, or not any more.
+void on_bounds(membership_state& st, const pool_bounds& x);
+
 /// A worker has come for which the pool has no seat. Gives it one where the pool may grow, or has
 /// become smaller by a worker that was told to stop: one that is started again comes back.
 bool grow_for(membership_self::stateful_pointer<membership_state> self, scheduler::worker_role role,

@@ -287,6 +287,11 @@ autoscaler(autoscaler_actor::stateful_pointer<autoscaler_state> self, autoscaler
         self->delayed_send(self, every, caf::tick_atom_v);
         look(self);
       },
+      [self](const pools_ptr& pools) {
+        auto& now = self->state;
+        now.config->options.pools = *pools;
+        now.pools = scaled_pools_of(now.config->options, now.config->kv_heads);
+      },
   };
 }
 

@@ -149,6 +149,13 @@ membership_config control_plane::membership_of(const config::settings& options) 
   return m;
 }
 
+void control_plane::follow(const config::settings& now) {
+  for (const auto& group : seat_groups(now))
+    if (const auto& pool = pool_of(now, group); pool.placement == placement::remote)
+      caf::anon_send(members_, pool_bounds{std::string{scheduler::to_string(group.role)},
+                                           pool.least, pool.most});
+}
+
 /// Of WORKERs of this process OWN SEATS is told, of those in child processes their keeper, and of
 /// those of other hosts nobody else knows how they ended.
 void control_plane::listen_to_losses(membership_config& m) {
@@ -216,9 +223,20 @@ epoch_design control_plane::design_of(const pool_sizes& sizes) const {
     const bool is_new = cells > 0 && i >= cells;
     layout.cells[i].slots = first.slots / (is_new ? std::max(1u, first.members) : 1);
   }
+  if (auto why = why_too_small(options, spec, layout); !why.empty())
+    throw std::invalid_argument{why};
   if (auto why = why_too_large(options, 0, token_bytes(options, spec), layout); !why.empty())
     throw std::invalid_argument{why};
   return {shape_of(options), pool_terms_of(options, spec, std::move(layout))};
+}
+
+std::string control_plane::why_not(const pool_sizes& sizes) const {
+  try {
+    design_of(sizes);
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return {};
 }
 
 worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t place) const {
@@ -230,15 +248,6 @@ worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t plac
   worker_terms t;
   t.model_path = config_.model_path;
   t.model_digest = wanted.model_digest;
-std::string control_plane::why_not(const pool_sizes& sizes) const {
-  try {
-    design_of(sizes);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return {};
-}
-
   t.version = wanted.version;
   t.kernels = wanted.kernels;
   t.shapes = wanted.shapes;

@@ -87,6 +87,9 @@ public:
   /// process; takes this process's own seats. Throws link_error, std::runtime_error (secret file).
   void start();
 
+  /// Pools of other hosts follow their workers within the bounds that they have there.
+  void follow(const config::settings& now);
+
   /// A pipeline serves.
   void on_serving();
 

@@ -54,7 +54,7 @@ bool node::start(const load_progress& progress, const std::function<bool()>& int
   impl_->join_workers();
   impl_->build();
   impl_->watch_vital_actors();
-  impl_->watch_load();
+  impl_->watch_load(impl_->options);
   progress("warm", 0, 1);
   const bool waits_for_others = impl_->options.pools.distributed();
   const auto until = std::chrono::steady_clock::now() + first_token_timeout;

@@ -59,6 +59,8 @@ struct node::impl {
   /// Asks MEMBERSHIP for the sizes of pools that `now` has and `in_force` has not. Adds the keys
   /// of changes under way to the report. Returns what is wrong; then nothing was changed.
   std::vector<std::string> resize_pools(const config::settings& now, reload_report& report);
+  /// Other sizes between which pools follow the load, or the workers that there are.
+  void take_bounds(const config::settings& now);
   /// Of pools that did not get their new sizes `in_force` takes back the old ones.
   void take_sizes_back();
   void load_weights(const load_progress& progress);
@@ -83,7 +85,8 @@ struct node::impl {
   void note_trouble(bool given_up, const std::string& role,
                     std::optional<net::failover_cause> cause);
   void watch_vital_actors();
-  void watch_load();
+  /// At the start, and with other bounds of the pools.
+  void watch_load(const config::settings& now);
   void give_up();
   std::vector<vital_actor> vital() const;
   bool wait_first_token(std::chrono::milliseconds limit);
@@ -118,7 +121,7 @@ struct node::impl {
   std::unique_ptr<control_plane> control;
   gateway_actor front;
   caf::actor root, watch;  ///< the supervisor and, for actors without one, the warden
-  autoscaler_actor scaler; ///< null where no pool follows the load
+  autoscaler_actor scaler; ///< null where no pool has followed the load so far
   std::unique_ptr<net::http_server> http;
   const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes());
   std::function<void(bool)> end_callback = [](bool) {};

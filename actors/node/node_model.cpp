@@ -15,9 +15,6 @@ namespace lamella::actors {
 
 namespace {
 
-/// Minimum number of slots of a useful service.
-constexpr uint32_t slots_min = 128;
-
 const char* name_of(config::operator_set set) {
   switch (set) {
   case config::operator_set::automatic:
@@ -181,22 +178,12 @@ uint64_t node::impl::cache_bytes() const {
 void node::impl::size_cache() {
   const auto& spec = model.program->spec;
   parts->layout = layout_of(options, spec, cache_bytes());
-  const auto slots = parts->layout.smallest();
-  if (slots < slots_min)
-    throw start_error{78, fmt::format("kv.bytes: room for {} tokens, too small for one request; at "
-                                      "least {} bytes ({} tokens) are needed",
-                                      slots, slots_min * slot_bytes(options, spec), slots_min)};
+  if (auto why = why_too_small(options, spec, parts->layout); !why.empty())
+    throw start_error{78, why};
   if (auto why = why_too_large(options, model.file->file_bytes(), token_bytes(options, spec),
                                parts->layout);
       !why.empty())
     throw start_error{78, "kv.bytes: " + why, "lower kv.bytes or set it to auto"};
-  if (!options.pools.prefill_owns_kv()) return;
-  const auto longest =
-      std::min(options.model.context_tokens.value_or(spec.context_tokens), parts->layout.largest());
-  if (const auto own = prefill_slots(options, spec, parts->layout); own < longest)
-    throw start_error{
-        78, fmt::format("pools.prefill.kv_bytes: room for {} tokens, a prompt may have {}", own,
-                        longest)};
 }
 
 void node::impl::load_weights(const load_progress& progress) {

@@ -28,6 +28,20 @@ std::vector<std::string> problems_of(const config::loaded& made,
   return found;
 }
 
+/// `min` and `max` of all pools and cells.
+std::vector<uint32_t> bounds_of(const config::settings& x) {
+  std::vector<uint32_t> result;
+  const auto add = [&](const config::pool_settings& pool) {
+    result.push_back(pool.least);
+    result.push_back(pool.most);
+  };
+  add(x.pools.model);
+  add(x.pools.attention);
+  add(x.pools.prefill);
+  for (const auto& [name, cell] : x.pools.attention.cells) add(cell);
+  return result;
+}
+
 /// Adds what differs to the report, whose pending keys are known, and logs it.
 void tell(const std::vector<config::difference>& changes, reload_report& report) {
   for (const auto& x : changes) {
@@ -94,6 +108,12 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
   return {};
 }
 
+void node::impl::take_bounds(const config::settings& now) {
+  if (bounds_of(in_force) == bounds_of(now)) return;
+  watch_load(now);
+  control->follow(now);
+}
+
 reload_report node::impl::reload() {
   std::lock_guard turn{reload_turn};
   reload_report report;
@@ -140,6 +160,7 @@ reload_report node::impl::reload() {
     http->set_answer_time(answer_time(longest_deadline));
     if (identity) http->set_identity("public", std::move(identity));
     caf::anon_send(front, std::move(rules));
+    take_bounds(now);
     in_force = now;
   } catch (const std::exception& e) {
     return refuse({e.what()});

@@ -7,8 +7,10 @@
 namespace lamella::actors {
 
 /// Pools whose sizes follow the load. The service can do without: no pool changes then.
-void node::impl::watch_load() {
-  if (!options.pools.autoscaled()) return;
+void node::impl::watch_load(const config::settings& now) {
+  if (scaler)
+    return caf::anon_send(scaler, std::make_shared<const config::pools_settings>(now.pools));
+  if (!now.pools.autoscaled()) return;
   autoscaler_config c;
   c.members = control->members();
   c.newest = [this] {

@@ -116,7 +116,7 @@ void node::impl::describe_service() {
   base.traces->spans = exporter;
   trace_by(options.traces);
   base.suspects = parts->suspects;
-  if (options.pools.autoscaled()) base.load = std::make_shared<load_window>();
+  base.load = std::make_shared<load_window>();
   parts->health = health;
   parts->options = options;
   parts->program = model.program;

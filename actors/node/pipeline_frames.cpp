@@ -64,17 +64,29 @@ uint64_t rank_frame_bytes(const config::settings& options, const model::model_sp
          * std::max(uint64_t{spec.hidden} * sizeof(float), qkv_row_bytes(options, spec) / ranks);
 }
 
+namespace {
+
+std::optional<uint64_t> given(uint64_t bytes) {
+  return bytes > 0 ? std::optional{bytes} : std::nullopt;
+}
+
+} // namespace
+
 config::settings at_sizes(const config::settings& options, const pool_sizes& sizes) {
   auto result = options;
-  result.pools.model.members = sizes.model;
-  result.pools.attention.members = sizes.attention;
-  for (size_t cell = 0; auto& [name, x] : result.pools.attention.cells) {
+  auto& pools = result.pools;
+  pools.model.members = sizes.model;
+  pools.attention.members = sizes.attention;
+  pools.attention.kv_bytes = given(scheduler::kv_bytes_of(sizes, 0));
+  for (size_t cell = 0; auto& [name, x] : pools.attention.cells) {
     x.members = sizes.cells.at(cell);
+    x.kv_bytes = given(scheduler::kv_bytes_of(sizes, cell));
     x.partition = scheduler::is_by_requests(sizes, cell++) ? config::partition::requests
                                                            : config::partition::heads;
   }
   // Without seats of their own, prefill workers run on the model replicas.
-  if (result.pools.prefill.has_seats()) result.pools.prefill.members = sizes.prefill;
+  if (pools.prefill.has_seats()) pools.prefill.members = sizes.prefill;
+  pools.prefill.kv_bytes = given(sizes.prefill_kv_bytes);
   return result;
 }
 

@@ -27,6 +27,13 @@ uint32_t members_of(const config::settings& x, worker_role role) {
   return role == worker_role::prefill ? std::max(1u, members) : members;
 }
 
+/// KV of each member in bytes; 0: not given, or it has none of its own.
+uint64_t kv_bytes_of(const config::settings& x, worker_role role) {
+  if (role == worker_role::attention) return scheduler::kv_bytes_of(configured_sizes(x), 0);
+  const bool own = role == worker_role::prefill && x.pools.prefill_owns_kv();
+  return own ? x.pools.prefill.kv_bytes.value_or(0) : 0;
+}
+
 void tell_failed(const resize_wish& x, const std::string& why) {
   for (const auto& key : keys_of(x))
     spdlog::error("configuration not applied key={} members={} reason=\"{}\"", key, x.members, why);
@@ -94,34 +101,49 @@ std::vector<std::string> keys_of(const resize_wish& x) {
   auto pool = "pools." + std::string{scheduler::to_string(x.role)};
   if (!x.cell.empty()) pool += ".cells." + x.cell;
   std::vector<std::string> keys;
-  if (!x.cut || x.from != x.members) keys.push_back(pool + ".members");
+  if (x.from != x.members) keys.push_back(pool + ".members");
   if (x.cut) keys.push_back(pool + ".partition");
+  if (x.changes_kv()) keys.push_back(x.kv_of_all ? "kv.bytes" : pool + ".kv_bytes");
   return keys;
 }
 
 pool_resize question_of(const resize_wish& x) {
   pool_resize question{pool_name(x), x.members};
   if (x.cut) question.partition = x.cut == config::partition::requests ? "requests" : "heads";
+  if (x.changes_kv()) question.kv_bytes = x.kv;
   return question;
 }
 
 scheduler::pool_sizes with_wish(const scheduler::pool_sizes& sizes, const resize_wish& x,
                                 const config::attention_pools_settings& pool) {
-  if (x.cell.empty()) return scheduler::with_size(sizes, x.role, x.members);
-  const auto cell = std::distance(pool.cells.begin(), pool.cells.find(x.cell));
-  const auto result = scheduler::with_cell(sizes, static_cast<size_t>(cell), x.members);
-  return x.cut ? scheduler::with_cut(result, static_cast<size_t>(cell),
-                                     x.cut == config::partition::requests)
-               : result;
+  if (x.cell.empty()) {
+    auto result = scheduler::with_size(sizes, x.role, x.members);
+    if (!x.changes_kv()) return result;
+    if (x.role == worker_role::attention) return scheduler::with_kv_bytes(result, 0, x.kv);
+    result.prefill_kv_bytes = x.kv;
+    return result;
+  }
+  const auto cell = static_cast<size_t>(std::distance(pool.cells.begin(), pool.cells.find(x.cell)));
+  auto result = scheduler::with_cell(sizes, cell, x.members);
+  if (x.cut) result = scheduler::with_cut(result, cell, x.cut == config::partition::requests);
+  if (x.changes_kv()) result = scheduler::with_kv_bytes(result, cell, x.kv);
+  return result;
 }
 
-void take_back(config::pools_settings& pools, const resize_wish& x) {
+void take_back(config::settings& settings, const resize_wish& x) {
+  auto& pools = settings.pools;
   auto& members = !x.cell.empty()                    ? pools.attention.cells.at(x.cell).members
                   : x.role == worker_role::model     ? pools.model.members
                   : x.role == worker_role::attention ? pools.attention.members
                                                      : pools.prefill.members;
   members = x.from;
   if (x.cut_from) pools.attention.cells.at(x.cell).partition = *x.cut_from;
+  if (!x.changes_kv()) return;
+  auto& kv = x.kv_of_all                        ? settings.kv.bytes
+             : !x.cell.empty()                  ? pools.attention.cells.at(x.cell).kv_bytes
+             : x.role == worker_role::attention ? pools.attention.kv_bytes
+                                                : pools.prefill.kv_bytes;
+  kv = x.kv_from == 0 ? std::nullopt : std::optional{x.kv_from};
 }
 
 scheduler::pool_sizes configured_sizes(const config::settings& x) {
@@ -130,6 +152,8 @@ scheduler::pool_sizes configured_sizes(const config::settings& x) {
                                                           : 0};
   sizes.cells = cell_sizes(x);
   sizes.by_requests = cells_by_requests(x);
+  sizes.kv_bytes = kv_bytes_of_cells(x);
+  sizes.prefill_kv_bytes = x.pools.prefill.kv_bytes.value_or(0);
   return sizes;
 }
 
@@ -139,16 +163,29 @@ std::vector<resize_wish> resizes_between(const config::settings& before,
   for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
     if (role == worker_role::attention && !after.pools.attention.cells.empty()) continue;
     const auto from = pool_of(before, role).members, to = pool_of(after, role).members;
-    if (from != to) result.push_back({role, from, members_of(after, role)});
+    const auto kv_from = kv_bytes_of(before, role), kv = kv_bytes_of(after, role);
+    if (from == to && kv_from == kv) continue;
+    const auto members = members_of(after, role);
+    auto& x = result.emplace_back(resize_wish{role, from == to ? members : from, members});
+    x.kv_from = kv_from, x.kv = kv;
+    x.kv_of_all = role == worker_role::attention && !before.pools.attention.kv_bytes
+                  && !after.pools.attention.kv_bytes;
   }
-  for (const auto& [name, cell] : after.pools.attention.cells) {
+  const auto sizes_before = configured_sizes(before), sizes = configured_sizes(after);
+  for (size_t i = 0; const auto& [name, cell] : after.pools.attention.cells) {
+    const auto number = i++;
     const auto was = before.pools.attention.cells.find(name);
     if (was == before.pools.attention.cells.end()) continue;
     const bool cut = was->second.partition != cell.partition;
-    if (!cut && was->second.members == cell.members) continue;
+    const auto kv_from = scheduler::kv_bytes_of(sizes_before, number),
+               kv = scheduler::kv_bytes_of(sizes, number);
+    const bool other_kv = kv_from != kv;
+    if (!cut && !other_kv && was->second.members == cell.members) continue;
     auto& x = result.emplace_back(
         resize_wish{worker_role::attention, was->second.members, cell.members, name});
     if (cut) x.cut_from = was->second.partition, x.cut = cell.partition;
+    x.kv_from = kv_from, x.kv = kv;
+    x.kv_of_all = !was->second.kv_bytes && !cell.kv_bytes;
   }
   return result;
 }

@@ -1,5 +1,5 @@
-/// RESIZER: sees to the sizes of pools and the partitions of cells that a reload asked for, one
-/// change after the other.
+/// RESIZER: sees to the sizes of pools, the partitions of cells and the memory of members that a
+/// reload asked for, one change after the other.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -25,13 +25,18 @@ struct resize_wish {
   std::string cell{}; ///< its name; empty: the pool
   /// Of a cell, before and as it shall be; nothing: it stays as it is.
   std::optional<config::partition> cut_from{}, cut{};
+  /// KV of each member in bytes, before and as it shall be; 0: not given.
+  uint64_t kv_from = 0, kv = 0;
+  bool kv_of_all = false; ///< it is `kv.bytes`
+  bool changes_kv() const { return kv_from != kv; }
 };
 
 /// What changes its size, as MEMBERSHIP names it: "attention" or "attention/east".
 std::string pool_name(const resize_wish& x);
 
-/// The keys that it comes from, one or two: "pools.attention.members" or
-/// "pools.attention.cells.east.members", and "pools.attention.cells.east.partition".
+/// The keys that it comes from, one to three: "pools.attention.members" or
+/// "pools.attention.cells.east.members", then those of `partition` and
+/// `kv_bytes`, or `kv.bytes`.
 std::vector<std::string> keys_of(const resize_wish& x);
 
 /// What MEMBERSHIP is asked for.
@@ -41,11 +46,11 @@ pool_resize question_of(const resize_wish& x);
 scheduler::pool_sizes with_wish(const scheduler::pool_sizes& sizes, const resize_wish& x,
                                 const config::attention_pools_settings& pool);
 
-/// The same in settings, which get the size and the partition of before.
-void take_back(config::pools_settings& pools, const resize_wish& x);
+/// The same in settings, which get the size, the partition and the `kv_bytes` of before.
+void take_back(config::settings& settings, const resize_wish& x);
 
-/// The pools whose configured sizes or partitions differ; in `after` those of the configuration
-/// that shall hold.
+/// The pools whose configured sizes, partitions or `kv_bytes` differ; in `after` those of the
+/// configuration that shall hold.
 std::vector<resize_wish> resizes_between(const config::settings& before,
                                          const config::settings& after);
 

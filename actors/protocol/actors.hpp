@@ -16,6 +16,9 @@
 #include <string>
 #include <vector>
 
+namespace lamella::config {
+struct pools_settings;
+}
 namespace lamella::gpu {
 class work;
 }
@@ -110,6 +113,7 @@ struct pool_resize;
 struct worker_drain;
 struct pool_change;
 struct pool_balance;
+struct pool_bounds;
 struct worker_leave;
 struct worker_injury;
 struct injure;
@@ -147,6 +151,9 @@ using children_ptr = std::shared_ptr<const std::vector<child_command>>;
 
 /// All seats of this process.
 using seats_ptr = std::shared_ptr<const std::set<scheduler::seat>>;
+
+/// The pools as configured.
+using pools_ptr = std::shared_ptr<const config::pools_settings>;
 
 /// Work for a stream of an executor's device.
 using work_ptr = std::shared_ptr<gpu::work>;
@@ -260,9 +267,9 @@ using membership_actor = caf::typed_actor<
     caf::replies_to<epoch_next>::with<epoch_members>, caf::reacts_to<epoch_settled>,
     caf::replies_to<pool_resize>::with<pool_change>,
     caf::replies_to<worker_drain>::with<pool_change>, caf::reacts_to<pool_balance>,
-    caf::reacts_to<wake_atom, std::string, uint32_t>, caf::reacts_to<worker_stopped>,
-    caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
-    caf::replies_to<injure>::with<std::string>,
+    caf::reacts_to<pool_bounds>, caf::reacts_to<wake_atom, std::string, uint32_t>,
+    caf::reacts_to<worker_stopped>, caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>,
+    caf::reacts_to<probe_atom>, caf::replies_to<injure>::with<std::string>,
     caf::replies_to<trace_workers_ask>::with<trace_workers>,
     caf::replies_to<status_atom>::with<system_status>>;
 
@@ -308,7 +315,9 @@ using own_seats_actor =
                      caf::replies_to<status_atom>::with<supervisor_status>>;
 
 /// AUTOSCALER: at each tick looks at the load, and asks MEMBERSHIP for other sizes of the pools.
-using autoscaler_actor = caf::typed_actor<caf::reacts_to<caf::tick_atom>>;
+/// Pools: their bounds are other ones from now on.
+using autoscaler_actor =
+    caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<pools_ptr>>;
 
 /// CANARY: a request of our own, at each tick, where no other runs.
 using canary_actor = caf::typed_actor<caf::reacts_to<caf::tick_atom>>;
@@ -340,3 +349,4 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::work_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::children_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::seats_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::pools_ptr)

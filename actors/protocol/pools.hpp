@@ -9,12 +9,18 @@
 
 namespace lamella::actors {
 
+/// A change that leaves the KV of each member as large as it is.
+constexpr uint64_t kv_as_it_is = ~uint64_t{0};
+
 /// Asks MEMBERSHIP to change the size of a pool or cell. Answered at once: refused with the reason,
 /// or under way.
 struct pool_resize {
   std::string pool; ///< model, attention or prefill, or a cell: "attention/far"
   uint32_t members = 0;
   std::string partition{}; ///< of a cell: "heads" or "requests"; empty: as it is
+  /// KV of each member of an attention pool or cell, or of a prefill worker of its own, in bytes;
+  /// 0: as the service sized it at its start.
+  uint64_t kv_bytes = kv_as_it_is;
 };
 
 /// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
@@ -34,6 +40,15 @@ struct pool_change {
   /// empty.
   std::string partition{};
   std::string to_partition{}; ///< that the change gives it; empty: the same
+  uint64_t kv_bytes = 0;      ///< of each member, before the change or without one; 0: as at start
+  uint64_t to_kv_bytes = kv_as_it_is; ///< that the change gives it
+};
+
+/// How many members a pool may have that follows the workers of other hosts which join and leave,
+/// from now on; no `most`: it does not follow them.
+struct pool_bounds {
+  std::string pool; ///< model, attention or prefill
+  uint32_t least = 1, most = 0;
 };
 
 /// Asks MEMBERSHIP for an epoch of the same sizes in which sequences move between slot tables until
@@ -46,6 +61,6 @@ struct pool_balance {
 
 // clang-format off
 #define LAMELLA_POOLS_MESSAGES(x) \
-  x(pool_resize) x(worker_drain) x(pool_change) x(pool_balance)
+  x(pool_resize) x(worker_drain) x(pool_change) x(pool_bounds) x(pool_balance)
 // clang-format on
 LAMELLA_POOLS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

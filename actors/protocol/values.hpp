@@ -39,7 +39,7 @@ template <class Inspector> typename Inspector::result_type inspect(Inspector& f,
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, pool_sizes& x) {
   return f(caf::meta::type_name("pool_sizes"), x.model, x.attention, x.prefill, x.cells,
-           x.by_requests);
+           x.by_requests, x.kv_bytes, x.prefill_kv_bytes);
 }
 
 } // namespace lamella::scheduler

@@ -79,7 +79,7 @@ struct service {
   std::chrono::milliseconds ping{15'000};
   size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
   std::shared_ptr<net::metrics> metrics;
-  std::shared_ptr<load_window> load;       ///< null where nobody reads it
+  std::shared_ptr<load_window> load;       ///< may be null
   std::shared_ptr<suspect_board> suspects; ///< may be null
   std::shared_ptr<recovery_watch> pauses;  ///< may be null
   std::shared_ptr<request_traces> traces;  ///< may be null

@@ -33,6 +33,23 @@ std::string members_of(const pool_state& x) {
   return cut(x.rolled_back() ? x.from : x.members, x.partition);
 }
 
+uint64_t bytes_at(const json_value& x, std::string_view name) {
+  return static_cast<uint64_t>(number_or(x.find(name), 0));
+}
+
+/// "256 MiB", "1000000 bytes"; 0: "auto".
+std::string kv_text(uint64_t bytes) {
+  constexpr uint64_t mib = 1 << 20;
+  if (bytes == 0) return "auto";
+  return bytes % mib == 0 ? fmt::format("{} MiB", bytes / mib) : fmt::format("{} bytes", bytes);
+}
+
+/// "256 MiB", "256 MiB -> 512 MiB", "-".
+std::string kv_of(const pool_state& x) {
+  if (x.changes_kv()) return kv_text(x.kv_bytes) + " -> " + kv_text(*x.to_kv_bytes);
+  return x.kv_bytes > 0 ? kv_text(x.kv_bytes) : "-";
+}
+
 } // namespace
 
 pool_state pool_state_of(const json_value& x) {
@@ -42,7 +59,10 @@ pool_state pool_state_of(const json_value& x) {
                     text_or(x.find("state"), ""),
                     text_or(x.find("reason"), ""),
                     text_or(x.find("partition"), ""),
-                    text_or(x.find("to_partition"), "")};
+                    text_or(x.find("to_partition"), ""),
+                    bytes_at(x, "kv_bytes"),
+                    {}};
+  if (x.find("to_kv_bytes") != nullptr) result.to_kv_bytes = bytes_at(x, "to_kv_bytes");
   if (result.pool.empty() || result.state.empty())
     throw command_error{exit_failure, "the server's answer says nothing of a pool",
                         "--admin must be the admin.listen of 'lamella serve'"};
@@ -53,14 +73,23 @@ std::string line_of(const pool_state& x) {
   const auto sizes = !x.to_partition.empty() ? recut(x) + ", "
                      : x.from == x.members   ? std::string{}
                                              : fmt::format("{} -> {}, ", x.from, x.members);
-  return x.pool + ": " + sizes + x.state + (x.reason.empty() ? "" : ": " + x.reason);
+  const auto kv = x.changes_kv() ? "KV each " + kv_of(x) + ", " : std::string{};
+  return x.pool + ": " + sizes + kv + x.state + (x.reason.empty() ? "" : ": " + x.reason);
 }
 
 std::string pools_page(const json_value& pools) {
-  table all{{"POOL", "MEMBERS", "STATE", "REASON"}};
-  for (const auto& each : items_of(pools, "pools")) {
-    const auto x = pool_state_of(each);
-    all.add({x.pool, members_of(x), x.state == "none" ? "-" : x.state, x.reason});
+  std::vector<pool_state> states;
+  for (const auto& each : items_of(pools, "pools")) states.push_back(pool_state_of(each));
+  const bool with_kv = std::ranges::any_of(
+      states, [](const pool_state& x) { return x.kv_bytes > 0 || x.changes_kv(); });
+  table all{with_kv ? std::vector<std::string>{"POOL", "MEMBERS", "KV EACH", "STATE", "REASON"}
+                    : std::vector<std::string>{"POOL", "MEMBERS", "STATE", "REASON"}};
+  for (const auto& x : states) {
+    std::vector<std::string> row{x.pool, members_of(x)};
+    if (with_kv) row.push_back(kv_of(x));
+    row.push_back(x.state == "none" ? "-" : x.state);
+    row.push_back(x.reason);
+    all.add(std::move(row));
   }
   return all.text();
 }

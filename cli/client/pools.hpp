@@ -16,10 +16,13 @@ struct pool_state {
   uint32_t from = 0, members = 0;
   std::string state; ///< "none", "under way", "done" or "rolled back"
   std::string reason;
-  std::string partition;    ///< of a cell: "heads" or "requests", as it serves
-  std::string to_partition; ///< what it will be; empty: the same
+  std::string partition;               ///< of a cell: "heads" or "requests", as it serves
+  std::string to_partition;            ///< what it will be; empty: the same
+  uint64_t kv_bytes = 0;               ///< configured KV of each member, as it serves; 0: not given
+  std::optional<uint64_t> to_kv_bytes; ///< what it will be; nothing: the same
 
   bool under_way() const { return state == "under way"; }
+  bool changes_kv() const { return to_kv_bytes.has_value(); }
   bool rolled_back() const { return state == "rolled back"; }
   friend bool operator==(const pool_state&, const pool_state&) = default;
 };
@@ -28,11 +31,12 @@ struct pool_state {
 pool_state pool_state_of(const json_value& x);
 
 /// "attention: 1 -> 3, under way: why"; without the sizes where they are equal, and with the
-/// partitions where a cell changes that.
+/// partitions or the KV of each member where these change.
 std::string line_of(const pool_state& x);
 
 /// Writes the reply of GET /admin/pools as a table. MEMBERS is the size that serves, with the one
-/// that is wanted where a change is under way: "1 -> 3". Ends with a line break.
+/// that is wanted where a change is under way: "1 -> 3". KV EACH is there where a pool has its
+/// `kv_bytes`. Ends with a line break.
 std::string pools_page(const json_value& pools);
 
 /// What `lamella scale` is asked for.

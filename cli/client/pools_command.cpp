@@ -27,6 +27,7 @@ struct change_options {
   admin_choice admin;
   std::string what;      ///< POOL=N, or a worker
   std::string partition; ///< of a cell; empty: as it is
+  uint64_t kv_bytes = 0; ///< of each member; 0: as it is
   bool no_wait = false;
   double timeout_seconds = 900;
 };
@@ -121,6 +122,7 @@ int scale(const change_options& options) {
   json_writer body;
   body.begin_object().member("pool", size.pool).member("members", size.members);
   if (!options.partition.empty()) body.member("partition", options.partition);
+  if (options.kv_bytes > 0) body.member("kv_bytes", options.kv_bytes);
   body.end_object();
   const auto begun = ask(*client, "/admin/scale", body.take(), "cannot scale " + options.what);
   progress shows;
@@ -218,6 +220,10 @@ run_function setup_scale(CLI::App& app) {
                  "How an attention cell divides its KV from now on: by heads or by requests")
       ->type_name("heads|requests")
       ->check(CLI::IsMember({"heads", "requests"}));
+  app.add_option("--kv-bytes", options->kv_bytes,
+                 "KV cache of each member of an attention pool or cell from now on: 512MiB, 2GB")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(true));
   return [options] { return scale(*options); };
 }
 

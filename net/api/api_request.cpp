@@ -180,6 +180,7 @@ scale_request parse_scale_request(std::string_view text) {
       if (request.partition != "heads" && request.partition != "requests")
         throw invalid_value("partition", "partition must be heads or requests");
     }
+    request.kv_bytes = body.optional<uint64_t>("kv_bytes", {uint64_t{1} << 20, uint64_t{1} << 46});
     take_unknown(body, limits);
     return request;
   });

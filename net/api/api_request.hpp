@@ -11,7 +11,7 @@ completion_request parse_completion_request(std::string_view body, const api_lim
 tokenize_request parse_tokenize_request(std::string_view body, const api_limits& limits);
 detokenize_request parse_detokenize_request(std::string_view body, const api_limits& limits);
 chaos_request parse_chaos_request(std::string_view body);
-/// {"pool":"attention","members":3}
+/// {"pool":"attention","members":3}, with "partition" or "kv_bytes" where these shall change
 scale_request parse_scale_request(std::string_view body);
 /// {"worker":"attention-1"}: its name or its seat.
 std::string parse_drain_request(std::string_view body);

@@ -141,7 +141,8 @@ struct chaos_request {
 struct scale_request {
   std::string pool;
   uint32_t members = 0;
-  std::string partition{}; ///< of a cell: "heads" or "requests"; empty: as it is
+  std::string partition{};            ///< of a cell: "heads" or "requests"; empty: as it is
+  std::optional<uint64_t> kv_bytes{}; ///< of each member; nothing: as it is
 };
 
 } // namespace lamella::net

@@ -45,6 +45,10 @@ struct epoch_shape {
   /// Named cells that are cut by requests, ascending; the others are cut by heads. Shards are
   /// numbered through the tables of all cells, see members_of_tables().
   std::vector<uint32_t> by_requests{};
+  /// KV of a member in bytes, of each named cell or of the one pool; 0: as the service sized it at
+  /// its start. None: of all.
+  std::vector<uint64_t> kv_bytes{};
+  uint64_t prefill_kv_bytes = 0; ///< KV of a prefill worker of its own; 0: likewise
 };
 
 /// The seats of an epoch by number; messages and links use the number.

@@ -19,6 +19,8 @@ struct pool_sizes {
   std::vector<uint32_t> cells{}; ///< of each named attention cell, in order of names; may be empty
   /// Named cells that are cut by requests, ascending; the others are cut by heads.
   std::vector<uint32_t> by_requests{};
+  std::vector<uint64_t> kv_bytes{}; ///< as in epoch_shape; never all 0
+  uint64_t prefill_kv_bytes = 0;
   friend bool operator==(const pool_sizes&, const pool_sizes&) = default;
 };
 
@@ -66,8 +68,23 @@ inline pool_sizes with_cut(pool_sizes x, size_t cell, bool by_requests) {
   return x;
 }
 
+/// KV of a member of a named cell, or of the pool where there are none (cell 0), in bytes; 0: as
+/// the service sized it at its start.
+inline uint64_t kv_bytes_of(const pool_sizes& x, size_t cell) {
+  return cell < x.kv_bytes.size() ? x.kv_bytes[cell] : 0;
+}
+
+/// The same sizes, with so much KV in each member of that cell.
+inline pool_sizes with_kv_bytes(pool_sizes x, size_t cell, uint64_t bytes) {
+  x.kv_bytes.resize(std::max<size_t>(1, x.cells.size()), 0);
+  x.kv_bytes.at(cell) = bytes;
+  if (std::ranges::all_of(x.kv_bytes, [](uint64_t n) { return n == 0; })) x.kv_bytes.clear();
+  return x;
+}
+
 inline pool_sizes sizes_of(const epoch_shape& x) {
-  return {x.replicas, x.shards, x.prefill_seats, x.cells, x.by_requests};
+  return {x.replicas,    x.shards,   x.prefill_seats,   x.cells,
+          x.by_requests, x.kv_bytes, x.prefill_kv_bytes};
 }
 
 } // namespace lamella::scheduler

@@ -60,7 +60,7 @@ kill -HUP "$server"
 becomes attention "1 -> 3 done"
 wait "$client"
 same "the walk: 1 -> 3 by its file" during.txt
-contains "the walk: pools" "attention  3        done" "$(client_of pools)"
+contains "the walk: pools" "attention  3        32 MiB   done" "$(client_of pools)"
 decoding during.txt 8 1000
 client_of scale attention=1 >page
 expect "the walk: scale 3 -> 1 succeeds" 0 $?
@@ -77,6 +77,39 @@ client_of drain model-1 >page
 expect "the walk: a replica is drained" 0 $?
 wait "$client"
 same "the walk: a replica is drained" during.txt
+
+# Other memory for each shard, by the file and by hand, while streams go on.
+slots() { status | json "x['pools'][0]['slots']['total']"; }
+had=$(slots)
+decoding during.txt 8 1000
+sed -i 's/bytes: 32MiB/bytes: 48MiB/' lamella.yaml
+contains "a reload with other memory: kv.bytes is pending" '"pending":["kv.bytes"]' \
+  "$(curl -s --noproxy '*' -X POST "http://127.0.0.1:$admin/admin/reload")"
+for _ in $(seq 600); do
+  case $(client_of pools) in *"48 MiB "*" done"*) break ;; esac
+  sleep 0.1
+done
+wait "$client"
+same "other memory by the file" during.txt
+more=$(($(slots) - had * 3 / 2))
+expect "48 MiB have room for half as many tokens more as 32 MiB" 1 $((more == 0 || more == 1))
+decoding during.txt 8 1000
+client_of scale attention=1 --kv-bytes 96MiB >page
+expect "other memory and another size in one change" 0 $?
+wait "$client"
+same "other memory by hand" during.txt
+expect "one shard with all heads and three times the memory" "$had" "$(slots)"
+client_of scale attention=3 --kv-bytes 32MiB >page
+expect "and back" 0 $?
+expect "the slots of before" "$had" "$(slots)"
+for asked in 'model=2 --kv-bytes 64MiB' 'attention=3 --kv-bytes 64TiB' 'attention=3 --kv-bytes much'; do
+  # shellcheck disable=SC2086
+  client_of scale $asked >page 2>&1
+  expect "scale $asked is refused" 1 $(($? != 0))
+done
+sed -i 's/bytes: 48MiB/bytes: 32MiB/' lamella.yaml
+contains "a reload with what there is already is applied at once" '"applied":["kv.bytes"]' \
+  "$(curl -s --noproxy '*' -X POST "http://127.0.0.1:$admin/admin/reload")"
 
 # What cannot be, and changes nothing.
 before=$(client_of pools)
@@ -115,11 +148,17 @@ gone $pids
 expect "no worker process is left" 0 $?
 
 # Pools that follow the load: more sequences than one shard has KV for, and then none.
-serve scaled.log "${tiny[@]}" --set pools.model.placement=local --set pools.model.members=1 \
-  --set pools.attention.placement=local --set pools.attention.members=1 --set pools.attention.max=3 \
+# How far it may follow it is told while it serves.
+printf 'version: 1\npools: {attention: {max: 1}}\n' >bounds.yaml
+serve scaled.log --config bounds.yaml "${tiny[@]}" --set pools.model.placement=local --set pools.model.members=1 \
+  --set pools.attention.placement=local --set pools.attention.members=1 \
   --set pools.attention.kv_bytes=2MiB --set autoscale.cool_down_up_seconds=1 --set autoscale.cool_down_down_seconds=1 \
   --set autoscale.trace_file=looks.jsonl
 answers quiet.txt 12 3000
+expect "a pool whose max is its size does not grow" "1 -> 1 none" "$(change attention)"
+sed -i 's/max: 1/max: 3/' bounds.yaml
+contains "a larger max by a reload" '"applied":["pools.attention.max"]' \
+  "$(curl -s --noproxy '*' -X POST "http://127.0.0.1:$admin/admin/reload")"
 for _ in $(seq 200); do # the load stays until the pool has followed it, however fast this machine is
   answers busy.txt 12 3000
   case $(change attention) in "1 -> 3 "*) break ;; esac

@@ -84,15 +84,18 @@ public:
   }
 
   size_t cells() const { return options_.pools.attention.cells.size(); }
-  /// Asks for another size of a pool or cut of a cell, or for a worker to leave. May be refused.
-  void scale(const std::string& pool, uint32_t members, const std::string& partition = {}) {
-    time.note("scale " + pool + " to " + std::to_string(members) + " " + partition);
-    ask_and_forget(actors::pool_resize{pool, members, partition});
+  /// Asks for another size of a pool, cut of a cell or slots of each table, or for a worker to
+  /// leave. May be refused.
+  void scale(const std::string& pool, uint32_t members, const std::string& partition = {},
+             uint64_t slots = actors::kv_as_it_is) {
+    time.note("scale " + pool + " to " + std::to_string(members) + " " + partition
+              + (slots == actors::kv_as_it_is ? "" : " slots " + std::to_string(slots)));
+    ask_and_forget(actors::pool_resize{pool, members, partition, slots});
   }
+  uint32_t slots() const { return shape_.slots; } ///< of a table at the start, at least
   void drain(const std::string& seat) {
     time.note("drain " + seat);
     ask_and_forget(actors::worker_drain{seat});
-  uint32_t slots() const { return shape_.slots; } ///< of a table at the start, at least
   }
 
   /// Changes of pools that are under way, in words; empty: none.

@@ -101,13 +101,13 @@ inline scheduler::kv_layout layout_of(const config::settings& options,
     cell.slots = shape.slots + shape.more_slots * std::max(1u, cell.members)
                  - shape.more_slots * std::max(1u, at_start);
     if (cells) cell.slots += of * shape.more_in_next;
+    // A change of memory is asked for in slots here.
+    const auto kv = actors::settings_of_cell(options, static_cast<uint32_t>(i)).kv_bytes;
+    if (kv) cell.slots = static_cast<uint32_t>(*kv);
   }
   return layout;
 }
 
-/// Has MEMBERSHIP choose the pipeline of each epoch, where the shape says so.
-inline void choose_pipelines(actors::membership_config& m, const cluster_shape& shape,
-                             const model::model_spec& spec) {
 /// The pools at these sizes. Throws std::invalid_argument where that is impossible.
 inline actors::epoch_design design_at(const config::settings& at_start,
                                       const scheduler::pool_sizes& sizes,
@@ -118,6 +118,9 @@ inline actors::epoch_design design_at(const config::settings& at_start,
   return {actors::shape_of(options), actors::pool_terms_of(options, spec, std::move(layout))};
 }
 
+/// Has MEMBERSHIP choose the pipeline of each epoch, where the shape says so.
+inline void choose_pipelines(actors::membership_config& m, const cluster_shape& shape,
+                             const model::model_spec& spec) {
   if (shape.chosen_for == 0) return;
   m.chooses = actors::pipeline_choosing{shape.chosen_for, spec.layers, ""};
   m.poll_interval = 1s;

@@ -196,7 +196,7 @@ private:
     if (const auto cells = cluster_.cells(); kind < 5 && cells > 0)
       change_cell(static_cast<uint32_t>(dice_.below(cells)));
     else if (kind < 5)
-      cluster_.scale("attention", 1 + static_cast<uint32_t>(dice_.below(3)));
+      cluster_.scale("attention", 1 + static_cast<uint32_t>(dice_.below(3)), {}, other_slots());
     else if (kind < 7)
       cluster_.scale("model", 1 + static_cast<uint32_t>(dice_.below(3)));
     else if (kind < 8)
@@ -213,7 +213,15 @@ private:
     cluster_.scale("attention/c" + std::to_string(cell), members,
                    cut < 2    ? ""
                    : cut == 2 ? "heads"
-                              : "requests");
+                              : "requests",
+                   other_slots());
+  }
+
+  /// Of each table of what changes: more than at the start, or as many.
+  uint64_t other_slots() {
+    const auto kind = dice_.below(4);
+    if (kind < 2) return actors::kv_as_it_is;
+    return cluster_.slots() + (kind == 2 ? 0 : dice_.below(cluster_.slots()));
   }
 
   /// What can happen where nothing is between the seats but one process.

@@ -23,7 +23,11 @@ struct scaled_world : membership_world {
             design.shape.replicas = x.model;
             design.shape.shards = x.attention;
             design.shape.prefill_seats = x.prefill;
-            design.pool.layout.cells = {{x.attention, 200}};
+            design.shape.kv_bytes = x.kv_bytes;
+            design.shape.prefill_kv_bytes = x.prefill_kv_bytes;
+            const auto bytes = static_cast<uint32_t>(scheduler::kv_bytes_of(x, 0));
+            design.pool.layout.cells = {{x.attention, bytes == 0 ? 200 : bytes}};
+            design.pool.own_slots = static_cast<uint32_t>(x.prefill_kv_bytes);
             return design;
           };
           m.on_resize = [this](const auto& all) { resized.push_back(all); };
@@ -36,8 +40,8 @@ struct scaled_world : membership_world {
     REQUIRE(opened.size() == 1);
   }
 
-  std::string resize(const std::string& pool, uint32_t size) {
-    return text_of(ask<pool_change>(members, pool_resize{pool, size}));
+  std::string resize(const std::string& pool, uint32_t size, uint64_t kv_bytes = kv_as_it_is) {
+    return text_of(ask<pool_change>(members, pool_resize{pool, size, {}, kv_bytes}));
   }
   std::string drain(const std::string& who) {
     return text_of(ask<pool_change>(members, worker_drain{who}));
@@ -109,6 +113,59 @@ TEST_CASE_FIXTURE(scaled_world, "L-M03 scale in: who lends and has no part goes 
   CHECK(resized.back().size() == 3);
   CHECK(missing.back().empty());
   CHECK(lost.empty());
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 other KV of each shard: the same seats get other caches, to "
+                                "which the KV of these moves") {
+  CHECK(resize("attention", 2, 300) == "under way");
+  CHECK(change(1).kv_bytes == 0);
+  CHECK(change(1).to_kv_bytes == 300);
+  REQUIRE(due.size() == 1);
+  want_next();
+  REQUIRE(opened.size() == 2);
+  const auto& x = opened[1];
+  CHECK(x.beside == 1);
+  CHECK(x.shards.size() == 2);
+  CHECK(x.lenders.size() == 2);
+  CHECK(x.empty == std::vector<uint32_t>{0, 1});
+  CHECK(x.layout.slots_of(0) == 300);
+  CHECK(x.layout_before.slots_of(0) == 200);
+  CHECK(resize("attention", 2, 400).find("attention 2 -> 2 with 300 bytes of KV each")
+        != std::string::npos); // one change at a time
+  settled();
+  CHECK(change(1).state == "done");
+  CHECK(change(1).kv_bytes == 300);
+  CHECK(resize("attention", 2, 300) == "done"); // it has them
+  CHECK(resize("attention", 2, 0) == "under way");
+  want_next();
+  settled();
+  CHECK(change(1).kv_bytes == 0);
+  CHECK(lost.empty());
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 other KV of each shard and more of them are one change, and "
+                                "are rolled back together") {
+  CHECK(resize("attention", 4, 300) == "under way");
+  CHECK(due.empty()); // two are missing
+  advance(2min, 1s);
+  CHECK(change(1).state == "rolled back");
+  CHECK(change(1).kv_bytes == 0);
+  CHECK(resize("attention", 2, 0) == "done");
+  CHECK(resize("attention", 2, 300) == "under way");
+  REQUIRE(due.size() == 1);
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 prefill workers get other KV of their own; replicas have "
+                                "none") {
+  CHECK(resize("model", 1, 300).find("replicas have no KV") != std::string::npos);
+  CHECK(resize("prefill", 1, 50) == "under way");
+  REQUIRE(due.size() == 1);
+  want_next();
+  CHECK(opened[1].lenders.empty());
+  CHECK(prefill.book->orders.back().pool.own_slots == 50);
+  settled();
+  CHECK(change(2).state == "done");
+  CHECK(change(2).kv_bytes == 50);
 }
 
 TEST_CASE_FIXTURE(scaled_world, "L-M03 unequal tables: an epoch of the same sizes, with lenders") {

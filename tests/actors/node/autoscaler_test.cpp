@@ -59,6 +59,7 @@ auto stand_in_membership(std::shared_ptr<membership_book> book) {
         [book](const pool_resize& x) { return book->resize(x); },
         [](const worker_drain&) { return pool_change{}; },
         [](const pool_balance&) {},
+        [](const pool_bounds&) {},
         [](wake_atom, const std::string&, uint32_t) {},
         [](const worker_stopped&) {},
         [](const seat_failing&) {},

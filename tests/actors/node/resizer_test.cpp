@@ -60,6 +60,7 @@ struct world : stage {
             },
             [](const worker_drain&) { return pool_change{}; },
             [](const pool_balance&) {},
+            [](const pool_bounds&) {},
             [](wake_atom, const std::string&, uint32_t) {},
             [](const worker_stopped&) {},
             [](const seat_failing&) {},
@@ -169,7 +170,67 @@ TEST_CASE("L-M03 L-M24 a reload that cuts a cell otherwise asks for it with its 
   got = resizes_between(before, after);
   REQUIRE(got.size() == 1);
   CHECK(keys_of(got[0]).size() == 2);
-  take_back(after.pools, got[0]);
+  take_back(after, got[0]);
+  CHECK(configured_sizes(after) == configured_sizes(before));
+}
+
+TEST_CASE("L-M03 a reload that gives members other memory asks for it with the size, once") {
+  config::settings before;
+  before.pools.attention.members = 3;
+  auto after = before;
+  after.pools.attention.kv_bytes = 1 << 30;
+  auto got = resizes_between(before, after);
+  REQUIRE(got.size() == 1);
+  CHECK(keys_of(got[0]) == std::vector<std::string>{"pools.attention.kv_bytes"});
+  CHECK(question_of(got[0]).members == 3);
+  CHECK(question_of(got[0]).kv_bytes == 1 << 30);
+  CHECK(with_wish(configured_sizes(before), got[0], after.pools.attention)
+        == configured_sizes(after));
+  after.pools.attention.members = 1;
+  got = resizes_between(before, after);
+  REQUIRE(got.size() == 1);
+  CHECK(keys_of(got[0]).size() == 2);
+  take_back(after, got[0]);
+  CHECK(configured_sizes(after) == configured_sizes(before));
+  CHECK_FALSE(after.pools.attention.kv_bytes);
+}
+
+TEST_CASE("L-M03 kv.bytes is the memory of all members that have none of their own") {
+  config::settings before;
+  before.kv.bytes = 1 << 28;
+  before.pools.attention.cells["east"].members = 2;
+  before.pools.attention.cells["west"].members = 1;
+  before.pools.attention.cells["west"].kv_bytes = 1 << 26;
+  auto after = before;
+  after.kv.bytes = 1 << 29;
+  const auto got = resizes_between(before, after);
+  REQUIRE(got.size() == 1);
+  CHECK(pool_name(got[0]) == "attention/east");
+  CHECK(keys_of(got[0]) == std::vector<std::string>{"kv.bytes"});
+  CHECK(question_of(got[0]).kv_bytes == 1 << 29);
+  CHECK(configured_sizes(after).kv_bytes == std::vector<uint64_t>{1 << 29, 1 << 26});
+  take_back(after, got[0]);
+  CHECK(after.kv.bytes == 1 << 28);
+}
+
+TEST_CASE("L-M03 a reload gives a cell, or prefill workers with KV of their own, other memory") {
+  config::settings before;
+  before.pools.attention.cells["east"].members = 2;
+  before.pools.attention.cells["west"].members = 1;
+  before.pools.prefill.placement = config::placement::local;
+  REQUIRE(before.pools.prefill_owns_kv());
+  auto after = before;
+  after.pools.attention.cells["west"].kv_bytes = 1 << 28;
+  after.pools.prefill.kv_bytes = 1 << 27;
+  const auto got = resizes_between(before, after);
+  REQUIRE(got.size() == 2);
+  CHECK(keys_of(got[0]) == std::vector<std::string>{"pools.prefill.kv_bytes"});
+  CHECK(keys_of(got[1]) == std::vector<std::string>{"pools.attention.cells.west.kv_bytes"});
+  auto sizes = configured_sizes(before);
+  for (const auto& x : got) sizes = with_wish(sizes, x, after.pools.attention);
+  CHECK(sizes == configured_sizes(after));
+  CHECK(sizes.kv_bytes == std::vector<uint64_t>{0, 1 << 28});
+  for (const auto& x : got) take_back(after, x);
   CHECK(configured_sizes(after) == configured_sizes(before));
 }
 

@@ -105,6 +105,7 @@ private:
               return pool_change{"attention", 2, 1, "under way", {}};
             },
             [](const pool_balance&) {},
+            [](const pool_bounds&) {},
             [](wake_atom, const std::string&, uint32_t) {},
             [](const worker_stopped&) {},
             [](const seat_failing&) {},

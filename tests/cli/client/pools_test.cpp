@@ -82,6 +82,19 @@ TEST_CASE("L-M24 the page of pools shows how cells are cut, and shall be") {
            "attention/d  2 by heads                   rolled back  too late\n");
 }
 
+TEST_CASE("L-M03 the page of pools shows the memory of members where it is configured") {
+  CHECK(pools_page(parse_json(R"({"pools":[
+    {"pool":"model","from":1,"members":1,"state":"none","reason":""},
+    {"pool":"attention","from":2,"members":2,"state":"under way","reason":"",
+     "kv_bytes":268435456,"to_kv_bytes":1000000},
+    {"pool":"prefill","from":1,"members":1,"state":"under way","reason":"",
+     "kv_bytes":1048576,"to_kv_bytes":0}]})"))
+        == "POOL       MEMBERS  KV EACH                   STATE      REASON\n"
+           "model      1        -                         -\n"
+           "attention  2        256 MiB -> 1000000 bytes  under way\n"
+           "prefill    1        1 MiB -> auto             under way\n");
+}
+
 TEST_CASE("A size is a pool and a whole number") {
   const auto size = wanted_size_of("attention=3");
   CHECK(size.pool == "attention");
@@ -120,6 +133,25 @@ TEST_CASE("lamella scale waits until the pool has its size, and shows each state
            "attention: 1 -> 3, under way: waits for 2 workers\n"
            "attention: 1 -> 3, done\n");
   CHECK(server.bodies == std::vector<std::string>{R"({"pool":"attention","members":3})"});
+}
+
+TEST_CASE("L-M03 lamella scale gives members other memory") {
+  fake_admin server;
+  const std::string way = R"({"pool":"attention","from":3,"members":3,"state":"under way",)"
+                          R"("reason":"","to_kv_bytes":536870912})";
+  server.answers["POST /admin/scale"] = {{202, way}};
+  server.answers["GET /admin/pools"] = {
+      {200, R"({"pools":[)" + way + "]}"},
+      {200, R"({"pools":[{"pool":"attention","from":3,"members":3,"state":"done",)"
+            R"("reason":"","kv_bytes":536870912}]})"}};
+  const auto got = server.run("scale attention=3 --kv-bytes 512MiB");
+  CHECK(got.code == 0);
+  CHECK(got.out
+        == "attention: KV each auto -> 512 MiB, under way\n"
+           "attention: done\n");
+  CHECK(server.bodies
+        == std::vector<std::string>{R"({"pool":"attention","members":3,"kv_bytes":536870912})"});
+  CHECK(server.run("scale attention=3 --kv-bytes much").code == 2);
 }
 
 TEST_CASE("L-M24 lamella scale cuts a cell otherwise") {

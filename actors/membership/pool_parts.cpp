@@ -1,0 +1,116 @@
+#include "actors/membership/pool_parts.hpp"
+
+#include "actors/protocol/pools.hpp"
+#include "scheduler/cell_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace lamella::actors {
+
+using scheduler::seat;
+using scheduler::worker_role;
+
+namespace {
+
+/// Members of a pool at most: seats have numbers of 14 bits, and a mistyped size starts processes.
+constexpr uint32_t members_max = 256;
+
+} // namespace
+
+std::string name_of(const membership_state& st, const resized_part& x) {
+  const std::string pool{scheduler::to_string(x.role)};
+  return x.cell ? pool + "/" + st.config.cells.at(*x.cell) : pool;
+}
+
+uint32_t size_of(const pool_sizes& sizes, const resized_part& x) {
+  return x.cell ? sizes.cells.at(*x.cell) : scheduler::size_of(sizes, x.role);
+}
+
+std::string partition_of(const pool_sizes& sizes, const resized_part& x) {
+  if (!x.cell) return {};
+  return scheduler::is_by_requests(sizes, *x.cell) ? "requests" : "heads";
+}
+
+uint64_t kv_bytes_of(const pool_sizes& sizes, const resized_part& x) {
+  return x.role == worker_role::attention ? scheduler::kv_bytes_of(sizes, x.cell.value_or(0))
+         : x.role == worker_role::prefill ? sizes.prefill_kv_bytes
+                                          : 0;
+}
+
+pool_sizes with_part(const pool_sizes& sizes, const resized_part& x, const wanted_part& wanted) {
+  auto result = x.cell ? scheduler::with_cell(sizes, *x.cell, wanted.members)
+                       : scheduler::with_size(sizes, x.role, wanted.members);
+  if (x.cell && !wanted.partition.empty())
+    result = scheduler::with_cut(result, *x.cell, wanted.partition == "requests");
+  if (wanted.kv_bytes == kv_as_it_is) return result;
+  if (x.role == worker_role::attention)
+    return scheduler::with_kv_bytes(result, x.cell.value_or(0), wanted.kv_bytes);
+  if (x.role == worker_role::prefill) result.prefill_kv_bytes = wanted.kv_bytes;
+  return result;
+}
+
+std::string cells_of(const membership_state& st) {
+  std::string text;
+  for (const auto& cell : st.config.cells)
+    text += (text.empty() ? "attention/" : ", attention/") + cell;
+  return text;
+}
+
+std::optional<resized_part> part_named(const membership_state& st, const std::string& name) {
+  const auto slash = name.find('/');
+  const auto role = scheduler::role_named(name.substr(0, slash));
+  if (!role || slash == std::string::npos)
+    return role ? std::optional{resized_part{*role}} : std::nullopt;
+  const auto cell = std::ranges::find(st.config.cells, name.substr(slash + 1));
+  if (*role != worker_role::attention || cell == st.config.cells.end()) return std::nullopt;
+  return resized_part{*role, static_cast<size_t>(cell - st.config.cells.begin())};
+}
+
+resized_part part_with(const membership_state& st, const seat& where) {
+  if (where.role != worker_role::attention || st.config.cells.empty()) return {where.role};
+  const auto table = st.newest.design.pool.layout.cell_of(st.newest.number_of(where));
+  return {where.role, scheduler::cell_of_table(table, st.config.cells.size())};
+}
+
+std::string text_of(const pool_change& x) {
+  const auto cut = x.to_partition.empty() ? "" : " by " + x.to_partition;
+  const auto kv = x.to_kv_bytes == kv_as_it_is
+                      ? ""
+                      : fmt::format(" with {} bytes of KV each",
+                                    x.to_kv_bytes == 0 ? "auto" : std::to_string(x.to_kv_bytes));
+  return fmt::format("{} {} -> {}{}{}", x.pool, x.from, x.to, cut, kv);
+}
+
+std::string why_not(const membership_state& st, const resized_part& what,
+                    const wanted_part& wanted) {
+  const auto pool = name_of(st, what);
+  const auto& [members, partition, kv_bytes] = wanted;
+  if (!st.config.design_of) return "the pools of this service keep their sizes";
+  if (st.config.seats.members(what.role) == 0)
+    return fmt::format("the pool '{}' has no workers of its own", pool);
+  if (!what.cell && what.role == worker_role::attention && !st.config.cells.empty())
+    return "the attention pool has cells: change the size of one of " + cells_of(st);
+  if (!partition.empty() && !what.cell)
+    return fmt::format("'{}' is no cell: only cells change their partition while they serve", pool);
+  if (!partition.empty() && partition != "heads" && partition != "requests")
+    return fmt::format("partition '{}': use heads or requests", partition);
+  if (kv_bytes != kv_as_it_is && what.role == worker_role::model)
+    return "model replicas have no KV: 'kv_bytes' is of attention and prefill";
+  if (members == 0 && !what.cell)
+    return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
+  if (members > members_max)
+    return fmt::format("{} members: a pool has at most {}", members, members_max);
+  if (st.changing) return fmt::format("another change is under way: {}", text_of(*st.changing));
+  if (!st.was_open) return "the service has not started yet";
+  try {
+    st.config.design_of(with_part(st.wanted, what, wanted));
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return {};
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,53 @@
+/// What `lamella scale` and a reload can change: a pool, or a cell of the attention pool.
+#pragma once
+
+#include "actors/membership/membership_state.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lamella::actors {
+
+struct resized_part {
+  scheduler::worker_role role = scheduler::worker_role::model;
+  std::optional<size_t> cell{}; ///< by number
+};
+
+/// What a pool or cell shall be.
+struct wanted_part {
+  uint32_t members = 0;
+  std::string partition{};         ///< of a cell; empty: as it is
+  uint64_t kv_bytes = kv_as_it_is; ///< of each member
+};
+
+/// "attention", or "attention/far".
+std::string name_of(const membership_state& st, const resized_part& x);
+
+/// The pool or cell of that name; nothing: there is none.
+std::optional<resized_part> part_named(const membership_state& st, const std::string& name);
+
+/// What becomes smaller when the worker of that seat goes for good: its pool, or its cell.
+resized_part part_with(const membership_state& st, const scheduler::seat& where);
+
+/// The names of all cells.
+std::string cells_of(const membership_state& st);
+
+uint32_t size_of(const pool_sizes& sizes, const resized_part& x);
+
+/// "heads" or "requests" of a cell; of a pool empty.
+std::string partition_of(const pool_sizes& sizes, const resized_part& x);
+
+/// KV of each member in bytes; 0: as the service sized it, or none.
+uint64_t kv_bytes_of(const pool_sizes& sizes, const resized_part& x);
+
+pool_sizes with_part(const pool_sizes& sizes, const resized_part& x, const wanted_part& wanted);
+
+/// "attention/far 1 -> 3 by heads with 268435456 bytes of KV each"
+std::string text_of(const pool_change& x);
+
+/// Why a pool or cell cannot become that now; empty: it can.
+std::string why_not(const membership_state& st, const resized_part& what,
+                    const wanted_part& wanted);
+
+} // namespace lamella::actors
