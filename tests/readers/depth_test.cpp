@@ -5,6 +5,7 @@
 #include "model/files/gguf_reader.hpp"
 #include "model/files/hugging_face/json_file.hpp"
 #include "model/files/hugging_face/safetensors.hpp"
+#include "model/files/hugging_face/tokenizer_file.hpp"
 #include "model/grammar/grammar.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "model/grammar/text/grammar_text.hpp"
@@ -231,6 +232,43 @@ TEST_CASE("readers: headers of safetensors and JSON files of models") {
   write(folder / "deep.safetensors", tests::gguf_writer::raw(uint64_t{header.size()}) + header);
   CHECK(tells(refusal<file_error>([&] { safetensors_file{folder / "deep.safetensors"}; }),
               "nested deeper than 4 levels"));
+}
+
+TEST_CASE("readers: a tokenizer.json as deep and as wide as it may be") {
+  using namespace model::hugging_face;
+  tests::scratch_folder folder;
+  const auto read = [&](const std::string& text) {
+    write(folder / "tokenizer.json", text);
+    return refusal<file_error>(
+        [&] { read_tokenizer(open_tokenizer_file(folder / "tokenizer.json")); });
+  };
+  const std::string open = R"({"type":"Sequence","KIND":[)", close = "]}";
+  for (const auto& [field, kind] : {std::pair{"normalizer", "normalizers"},
+                                    {"pre_tokenizer", "pretokenizers"},
+                                    {"post_processor", "processors"},
+                                    {"decoder", "decoders"}}) {
+    CAPTURE(field);
+    auto level = open;
+    level.replace(level.find("KIND"), 4, kind);
+    for (const size_t levels : {size_t{8}, size_t{30}, size_t{1} << 20}) {
+      CAPTURE(levels);
+      const auto steps = repeated(level, levels) + repeated(close, levels);
+      CHECK_FALSE(read(R"({"version":"1.0","model":{"type":"BPE","vocab":{"a":0},"merges":[]},")"
+                       + std::string{field} + "\":" + steps + "}")
+                      .empty());
+    }
+  }
+  // As many merges of as many tokens as the file may have bytes for, one of them made of itself.
+  std::string vocabulary = R"({"a":0)", merges = R"("a a")";
+  for (int i = 1; i < 60'000; ++i) {
+    vocabulary += ",\"t" + std::to_string(i) + "\":" + std::to_string(i);
+    merges += ",\"a a\"";
+  }
+  CHECK_FALSE(
+      read(R"({"model":{"type":"BPE","vocab":)" + vocabulary + R"(},"merges":[)" + merges + "]}}")
+          .empty());
+  CHECK_FALSE(
+      read(R"({"model":{"type":"BPE","vocab":{")" + repeated("a", 8 << 20) + R"(":0}}})").empty());
 }
 
 TEST_CASE("readers: HTTP heads and chunks of the most pieces that fit") {
