@@ -1,7 +1,7 @@
 /// MASK MAKER: computes token masks of structured output.
 #pragma once
 
-#include "actors/protocol/mask_messages.hpp"
+#include "actors/shared/mask_messages.hpp"
 
 namespace lamella::actors {
 

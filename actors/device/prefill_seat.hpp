@@ -5,7 +5,7 @@
 #include "actors/device/gpu_executor.hpp"
 #include "actors/device/kv_source.hpp"
 #include "actors/device/model_replica.hpp"
-#include "actors/protocol/prefill_kv.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/pulls.hpp"
 
 namespace lamella::actors {

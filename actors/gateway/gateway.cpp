@@ -2,15 +2,14 @@
 
 #include "actors/gateway/gateway_admin.hpp"
 #include "actors/gateway/gateway_console.hpp"
+#include "actors/gateway/gateway_metrics.hpp"
 #include "actors/gateway/gateway_reload.hpp"
 #include "actors/protocol/admission.hpp"
-#include "actors/protocol/status.hpp"
 #include "actors/protocol/tokens.hpp"
 #include "actors/request/prompt_tokens.hpp"
 #include "actors/shared/build_info.hpp"
 #include "actors/shared/exceptions.hpp"
 #include "actors/shared/explain.hpp"
-#include "actors/shared/log_drops.hpp"
 #include "net/api/api_route.hpp"
 #include "net/api/query.hpp"
 #include "net/api/responses_writer.hpp"
@@ -21,23 +20,13 @@ namespace lamella::actors {
 
 namespace {
 
-/// For all workers together to say how they are.
-constexpr std::chrono::seconds workers_timeout{2};
-
 /// Between two looks at the requests that pause.
 constexpr caf::timespan poll_interval = std::chrono::milliseconds{100};
 
 const net::http_headers json_type{{"content-type", "application/json"}};
 
-void count(net::metrics& metrics, const exchange_ptr& exchange, net::api_route route, int status) {
-  const auto seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - exchange->request().arrived)
-          .count();
-  metrics.http_request(net::route_name(route), exchange->request().method, status, seconds);
-}
-
 void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
-  count(*self->state.config.metrics, exchange, route, status);
+  count_answer(*self->state.config.metrics, exchange, route, status);
 }
 
 /// Public routes want a key of the public list, admin routes one of the admin list.
@@ -125,37 +114,6 @@ void start_request(gateway_ptr self, const exchange_ptr& exchange, net::api_rout
   if (st.down) self->send(child, lost_atom_v);
 }
 
-/// Workers are asked what they have sent; those that do not answer in time have sent nothing new.
-void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
-  const auto scrape = [self, exchange] {
-    const auto& config = self->state.config;
-    auto& metrics = *config.metrics;
-    metrics.set_mailbox_depth("gateway", self->mailbox().size());
-    const auto ready =
-        config.health->ask(health_board::probe::ready, std::chrono::steady_clock::now());
-    metrics.set_ready(ready.status == 200);
-    if (config.bodies) metrics.set_bodies(config.bodies->held(), config.bodies->refusals());
-    const uint64_t dropped = log_lines_dropped;
-    metrics.log_dropped("control", dropped - std::exchange(self->state.log_dropped, dropped));
-    self->send(
-        config.aside,
-        aside_job{
-            aside_lane::brief, [exchange, to = config.metrics] {
-              auto page = to->scrape(exchange->request().headers.get("accept"));
-              exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
-              count(*to, exchange, net::api_route::metrics, 200);
-            }});
-  };
-  if (!self->state.members) return scrape();
-  self->request(self->state.members, workers_timeout, status_atom_v)
-      .then(
-          [self, scrape](const system_status& status) {
-            self->state.traffic.note(status, *self->state.config.metrics);
-            scrape();
-          },
-          [scrape](caf::error&) { scrape(); });
-}
-
 net::model_entry entry_of(const service& s, const std::string& id) {
   return {id, s.model_name, s.created, s.context_tokens, {}};
 }
@@ -207,7 +165,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
       spdlog::error("gateway path={} error=\"{}\"", exchange->request().path, error.what());
       net::respond_error(*exchange, net::internal_error("internal error"));
     }
-    count(*metrics, exchange, where, status);
+    count_answer(*metrics, exchange, where, status);
   };
   self->send(st.config.aside, aside_job{lane_of(exchange->request().body.size()), run});
 }

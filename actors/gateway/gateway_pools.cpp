@@ -2,6 +2,7 @@
 
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/explain.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_request.hpp"

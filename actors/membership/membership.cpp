@@ -321,4 +321,8 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   };
 }
 
+membership_actor start_membership(caf::actor_system& system, membership_config config) {
+  return system.spawn(membership, std::move(config));
+}
+
 } // namespace lamella::actors

@@ -3,7 +3,7 @@
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
 #include "actors/membership/membership_plan.hpp"
-#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/watches.hpp"
 #include "actors/shared/events.hpp"
 

@@ -5,6 +5,7 @@
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/pool_parts.hpp"
 #include "actors/protocol/pools.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 
 #include <fmt/format.h>

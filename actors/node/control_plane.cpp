@@ -4,15 +4,11 @@
 #include "actors/machine/overlap.hpp"
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_config.hpp"
 #include "actors/node/child_commands.hpp"
+#include "actors/node/loss_reports.hpp"
 #include "actors/node/pipeline.hpp"
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
-#include "actors/protocol/pools.hpp"
-#include "actors/protocol/status.hpp"
-#include "actors/protocol/traces.hpp"
-#include "actors/protocol/work_reports.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/explain.hpp"
 #include "actors/worker/control_link.hpp"
@@ -109,11 +105,11 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
     };
     own.is_over = config_.device_lost;
     own.on_give_up = config_.on_give_up;
-    own_ = system_.spawn(own_seats, std::move(own));
+    own_ = start_own_seats(system_, std::move(own));
   }
   auto m = membership_of(options);
-  listen_to_losses(m);
-  members_ = system_.spawn(membership, std::move(m));
+  tell_losses(m, {config_.parts->suspects, told_, own_});
+  members_ = start_membership(system_, std::move(m));
 }
 
 membership_config control_plane::membership_of(const config::settings& options) {
@@ -147,47 +143,6 @@ membership_config control_plane::membership_of(const config::settings& options) 
   m.metrics = config_.parts->metrics;
   m.on_hopeless = config_.on_hopeless;
   return m;
-}
-
-void control_plane::follow(const config::settings& now) {
-  for (const auto& group : seat_groups(now))
-    if (const auto& pool = pool_of(now, group); pool.placement == placement::remote)
-      caf::anon_send(members_, pool_bounds{std::string{scheduler::to_string(group.role)},
-                                           pool.least, pool.most});
-}
-
-/// Of WORKERs of this process OWN SEATS is told, of those in child processes their keeper, and of
-/// those of other hosts nobody else knows how they ended.
-void control_plane::listen_to_losses(membership_config& m) {
-  const auto suspects = config_.parts->suspects;
-  const auto epoch_here = std::make_shared<uint64_t>(0); ///< in which one here had a part
-  // Numbers that no process of this host has.
-  m.on_part_lost = [=, of_other_hosts = uint32_t{1} << 31](const worker_info& x, uint64_t epoch,
-                                                           std::vector<scheduler::stream_id> served,
-                                                           bool own_fault) mutable {
-    if (x.here) *epoch_here = epoch;
-    if (x.host == host_name()) {
-      suspects->lost({x.pid, epoch, std::move(served)});
-    } else if (own_fault) {
-      suspects->lost({++of_other_hosts, epoch, std::move(served)});
-      suspects->ended(of_other_hosts, true);
-    }
-  };
-  m.on_worker = [=, told = told_, own = own_](const worker_info& x, bool lost, bool own_fault) {
-    if (x.here) {
-      if (!lost) return;
-      own_seat_lost gone{x.seat, x.trouble, std::exchange(*epoch_here, 0)};
-      if (gone.epoch != 0) gone.budget = suspects->ended(x.pid, own_fault);
-      caf::anon_send(own, gone);
-      return;
-    }
-    const auto news = lost ? worker_news::lost : worker_news::joined;
-    if (x.host == host_name() && !told->tell(x.pid, news))
-      suspects->ended(x.pid, lost && own_fault);
-  };
-  m.on_serving = [=, told = told_](const worker_info& x) {
-    if (x.host == host_name() && !x.here) told->tell(x.pid, worker_news::serves);
-  };
 }
 
 control_plane::~control_plane() { stop(); }
@@ -318,7 +273,7 @@ void control_plane::open_door() {
                 {},
                 child_secret_};
   d.child_pools = pools_at(options, placement::local);
-  door_ = system_.spawn(door, std::move(d));
+  door_ = start_door(system_, std::move(d));
   gate_ = publish_door(system_, door_, options.control, {*secret_, *child_secret_});
   port_ = gate_->port();
   spdlog::info("control listening address={} port={} tls={}", options.control.listen, port_,
@@ -335,7 +290,7 @@ void control_plane::open_door() {
       caf::anon_send(members, worker_stopped{pid});
     };
     k.suspects = config_.parts->suspects;
-    keeper_ = system_.spawn<caf::detached>(child_keeper, std::move(k));
+    keeper_ = start_child_keeper(system_, std::move(k));
     told_->keep(keeper_);
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/machine/link_port.hpp"
+#include "actors/node/keeper_line.hpp"
 #include "actors/node/own_maker.hpp"
 #include "actors/node/pipeline_parts.hpp"
 #include "actors/node/warden.hpp"
@@ -18,7 +19,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -44,31 +44,6 @@ struct control_plane_config {
   std::function<bool()> device_lost;
 };
 
-/// From membership to the keeper of child processes, which starts later and stops earlier.
-class keeper_line {
-public:
-  void keep(child_keeper_actor x) {
-    std::lock_guard lock{mutex_};
-    keeper_ = std::move(x);
-  }
-  /// False when there is no keeper.
-  bool tell(uint32_t pid, worker_news news) {
-    std::lock_guard lock{mutex_};
-    if (!keeper_) return false;
-    caf::anon_send(keeper_, pid, news);
-    return true;
-  }
-  void tell(std::vector<child_command> all) {
-    std::lock_guard lock{mutex_};
-    if (keeper_)
-      caf::anon_send(keeper_, std::make_shared<const std::vector<child_command>>(std::move(all)));
-  }
-
-private:
-  std::mutex mutex_;
-  child_keeper_actor keeper_;
-};
-
 /// Started and stopped by the node; between the two only its actors work.
 class control_plane {
 public:
@@ -86,9 +61,6 @@ public:
   /// Publishes the door and starts the child processes, where there may be workers outside of this
   /// process; takes this process's own seats. Throws link_error, std::runtime_error (secret file).
   void start();
-
-  /// Pools of other hosts follow their workers within the bounds that they have there.
-  void follow(const config::settings& now);
 
   /// A pipeline serves.
   void on_serving();
@@ -114,7 +86,6 @@ public:
 private:
   bool distributed() const;
   membership_config membership_of(const config::settings& options);
-  void listen_to_losses(membership_config& m);
   void open_door();
   worker_terms terms_of(const scheduler::seat& where, uint32_t place) const;
   epoch_design design_of(const pool_sizes& sizes) const;

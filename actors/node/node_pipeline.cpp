@@ -1,4 +1,4 @@
-#include "actors/membership/membership_state.hpp"
+#include "actors/membership/membership_config.hpp"
 #include "actors/node/node_impl.hpp"
 
 #include "actors/machine/seat_groups.hpp"

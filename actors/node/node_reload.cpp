@@ -1,3 +1,4 @@
+#include "actors/machine/seat_groups.hpp"
 #include "actors/node/node_impl.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/shared/events.hpp"
@@ -111,7 +112,11 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
 void node::impl::take_bounds(const config::settings& now) {
   if (bounds_of(in_force) == bounds_of(now)) return;
   watch_load(now);
-  control->follow(now);
+  // Pools of other hosts follow their workers within the bounds that they have there.
+  for (const auto& group : seat_groups(now))
+    if (const auto& pool = pool_of(now, group); pool.placement == config::placement::remote)
+      caf::anon_send(control->members(), pool_bounds{std::string{scheduler::to_string(group.role)},
+                                                     pool.least, pool.most});
 }
 
 reload_report node::impl::reload() {

@@ -1,5 +1,6 @@
-#include "actors/node/autoscaler.hpp"
 #include "actors/node/node_impl.hpp"
+
+#include "actors/scaling/autoscaler.hpp"
 #include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
@@ -21,7 +22,7 @@ void node::impl::watch_load(const config::settings& now) {
   c.metrics = metrics;
   c.options = now;
   c.kv_heads = parts->program->spec.kv_heads;
-  scaler = system.spawn(autoscaler, std::move(c));
+  scaler = start_autoscaler(system, std::move(c));
   caf::actor_cast<caf::actor>(scaler)->attach_functor([this](const caf::error& reason) {
     if (reason != caf::exit_reason::user_shutdown)
       spdlog::error("autoscaler ended, pools keep their sizes reason=\"{}\"",

@@ -2,13 +2,12 @@
 
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/supervisors.hpp"
 #include "actors/protocol/watches.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
 #include "actors/shared/explain.hpp"
-#include "actors/worker/worker.hpp"
 
 #include <algorithm>
 
@@ -69,9 +68,7 @@ void sit(own_seats_ptr self, const seat& where, const join_grant& grant) {
   try {
     auto made = st.config.make(where, grant);
     facts = std::move(made.facts);
-    facts.handle = st.config.own_threads
-                       ? self->home_system().spawn<caf::detached>(worker, std::move(made.config))
-                       : self->home_system().spawn(worker, std::move(made.config));
+    facts.handle = start_worker(self->home_system(), std::move(made.config), st.config.own_threads);
   } catch (const std::exception& e) {
     facts.refusal = e.what(); // MEMBERSHIP gives the seat back, and tells of it
   }
@@ -194,6 +191,10 @@ own_seats_actor::behavior_type own_seats(own_seats_actor::stateful_pointer<own_s
       [self](const seats_ptr& all) { on_seats(self, *all); },
       [self](status_atom) { return status_of(self); },
   };
+}
+
+own_seats_actor start_own_seats(caf::actor_system& system, own_seats_config config) {
+  return system.spawn(own_seats, std::move(config));
 }
 
 } // namespace lamella::actors

@@ -75,6 +75,9 @@ own_seats_actor::behavior_type own_seats(own_seats_actor::stateful_pointer<own_s
 /// "model-0"
 std::string name_of(const scheduler::seat& where);
 
+/// Starts it.
+own_seats_actor start_own_seats(caf::actor_system& system, own_seats_config config);
+
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::own_seat_lost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::own_seats_config)

@@ -6,10 +6,11 @@
 #include "actors/kv/parity_keeper.hpp"
 #include "actors/lane/lane.hpp"
 #include "actors/machine/sizing.hpp"
-#include "actors/node/balancer.hpp"
 #include "actors/node/canary.hpp"
 #include "actors/protocol/batches.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/scaling/balancer.hpp"
 #include "scheduler/limits.hpp"
 
 #include <map>

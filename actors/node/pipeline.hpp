@@ -3,6 +3,8 @@
 
 #include "actors/node/pipeline_parts.hpp"
 #include "actors/node/supervisor.hpp"
+#include "actors/protocol/worker_terms.hpp"
+#include "scheduler/membership/pool_layout.hpp"
 
 #include <caf/all.hpp>
 

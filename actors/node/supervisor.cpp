@@ -3,7 +3,7 @@
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/error.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/supervisors.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
 #include "actors/shared/explain.hpp"
@@ -122,7 +122,7 @@ void on_due(supervisor_ptr self, const epoch_due& x) {
   st.due.reset();
   if (st.stopping || !st.what.renew) return;
   if (st.waiting || st.renewing != 0) { // when they run
-    st.due = x;
+    st.due = std::make_shared<const epoch_due>(x);
     return;
   }
   spdlog::info("renewing subtree={} epoch={} reason=\"{}\"", st.what.name, x.epoch, x.reason);

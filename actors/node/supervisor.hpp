@@ -1,7 +1,7 @@
 /// SUPERVISOR: restarts or escalates, as decided by a pure policy.
 #pragma once
 
-#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/actors.hpp"
 #include "actors/shared/child_facts.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "net/metrics/metrics.hpp"
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace lamella::actors {
+
+struct epoch_due;
 
 /// What came of a new generation that was prepared beside the running one.
 struct renewal {
@@ -80,9 +82,9 @@ struct supervisor_state {
   bool stopping = false;
   uint64_t renewing = 0; ///< the newest renewal; 0: none is under way
   uint64_t renewals = 0;
-  std::function<void()> abandon; ///< of the renewal under way
-  std::optional<epoch_due> due;  ///< came while there was nothing to renew
-  bool waiting = false;          ///< between a failure and the restart
+  std::function<void()> abandon;        ///< of the renewal under way
+  std::shared_ptr<const epoch_due> due; ///< came while there was nothing to renew
+  bool waiting = false;                 ///< between a failure and the restart
   const char* name = "supervisor";
 };
 

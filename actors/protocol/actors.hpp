@@ -1,6 +1,6 @@
 /// One interface per role, bottom-up, so that each can only mention the ones above it. Messages are
-/// declared here and described in the headers of their conversations: iterations, kv, requests,
-/// prefills, pulls, moves, parity, join, epochs, status, traces, and mask_messages.
+/// declared here and described in the header of their conversation, such as kv.hpp or epochs.hpp.
+/// actors/README.md lists these.
 ///
 /// Actors decide and enqueue; devices wait for devices. No message lies between two layers of a
 /// token.
@@ -141,7 +141,7 @@ enum class worker_news : uint8_t;
 
 /// An HTTP request and its answer.
 using exchange_ptr = std::shared_ptr<net::http_exchange>;
-/// What a body asks for; see request.hpp.
+/// What a body asks for; see request_state.hpp.
 using request_reading_ptr = std::shared_ptr<request_reading>;
 /// What requests are served with; replaced when the pipeline is rebuilt.
 using service_ptr = std::shared_ptr<const service>;

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/message.hpp"
-#include "actors/protocol/prefill_kv.hpp"
 #include "actors/protocol/values.hpp"
 #include "actors/protocol/worker_terms.hpp"
 #include "scheduler/kv/memory_room.hpp"

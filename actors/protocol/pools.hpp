@@ -23,13 +23,6 @@ struct pool_resize {
   uint64_t kv_bytes = kv_as_it_is;
 };
 
-/// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
-/// without one the pool shrinks. Answered as pool_resize is.
-struct worker_drain {
-  std::string worker;  ///< its name or its seat
-  bool leaves = false; ///< the worker asks itself, and ends; otherwise an operator asks
-};
-
 /// A change of a pool. The newest one of each pool is in system_status.
 struct pool_change {
   std::string pool;
@@ -61,6 +54,6 @@ struct pool_balance {
 
 // clang-format off
 #define LAMELLA_POOLS_MESSAGES(x) \
-  x(pool_resize) x(worker_drain) x(pool_change) x(pool_bounds) x(pool_balance)
+  x(pool_resize) x(pool_change) x(pool_bounds) x(pool_balance)
 // clang-format on
 LAMELLA_POOLS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

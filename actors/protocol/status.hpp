@@ -1,9 +1,10 @@
-/// Status: who sits where, how full the pools are, what supervisors have done.
+/// Status of the whole service: who sits where, how full the pools are.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/pools.hpp"
+#include "actors/protocol/supervisors.hpp"
 #include "actors/protocol/work_reports.hpp"
 
 #include <cstdint>
@@ -44,28 +45,6 @@ struct time_info {
   uint64_t samples = 0;
 };
 
-/// Restart budget of a supervisor.
-struct restart_budget {
-  uint32_t used = 0, allowed = 0, window_s = 0; ///< allowed is 0: no restarts
-};
-
-/// A child of a supervisor, or several of a kind.
-struct child_status {
-  std::string name, role; ///< role: of its worker; may be empty
-  uint32_t count = 1;
-  restart_budget restarts{}; ///< of the child alone, where each has its own
-};
-
-/// One supervisor and its children; at most `children_told_max` of them.
-struct supervisor_status {
-  std::string name, strategy; ///< none, one_for_one or one_for_all
-  restart_budget restarts{};
-  std::vector<child_status> children;
-  uint64_t more = 0; ///< children that are not listed
-};
-
-constexpr size_t children_told_max = 64;
-
 struct system_status {
   uint64_t epoch = 0;
   std::string pool; ///< of attention, whose epoch that is
@@ -83,12 +62,10 @@ struct system_status {
 } // namespace lamella::actors
 
 // clang-format off
-#define LAMELLA_STATUS_MESSAGES(x) x(system_status) x(supervisor_status)
+#define LAMELLA_STATUS_MESSAGES(x) x(system_status)
 // clang-format on
 LAMELLA_PART(cell_info)
 LAMELLA_PART(pool_info)
 LAMELLA_PART(pipeline_info)
 LAMELLA_PART(time_info)
-LAMELLA_PART(restart_budget)
-LAMELLA_PART(child_status)
 LAMELLA_STATUS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -22,6 +22,7 @@ system_config::system_config(size_t threads) {
   add_parity();
   add_join();
   add_epochs();
+  add_pools();
   add_status();
   add_traces();
   add_error_category(caf::atom("lamella"),

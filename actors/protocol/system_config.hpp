@@ -35,6 +35,7 @@ private:
   void add_parity();
   void add_join();
   void add_epochs();
+  void add_pools();
   void add_status();
   void add_traces();
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/message.hpp"
 
 #include <cstdint>

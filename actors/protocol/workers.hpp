@@ -28,6 +28,14 @@ struct worker_leave {
   bool for_good = false; ///< its seat is gone: it need not join again
 };
 
+/// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
+/// without one the pool shrinks. Answered at once with a
+/// pool_change: refused with the reason, or under way.
+struct worker_drain {
+  std::string worker;  ///< its name or its seat
+  bool leaves = false; ///< the worker asks itself, and ends; otherwise an operator asks
+};
+
 /// Injects a fault into a worker that allows it (actors/shared/injury.hpp).
 struct worker_injury {
   std::string what;
@@ -46,6 +54,6 @@ struct injure {
 
 // clang-format off
 #define LAMELLA_WORKERS_MESSAGES(x) \
-  x(worker_stopped) x(seat_failing) x(worker_leave) x(worker_injury) x(injure)
+  x(worker_stopped) x(seat_failing) x(worker_leave) x(worker_drain) x(worker_injury) x(injure)
 // clang-format on
 LAMELLA_WORKERS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

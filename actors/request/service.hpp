@@ -2,11 +2,11 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/mask_messages.hpp"
 #include "actors/request/aside.hpp"
 #include "actors/request/constraint_store.hpp"
 #include "actors/request/response_store.hpp"
 #include "actors/shared/load_window.hpp"
+#include "actors/shared/mask_messages.hpp"
 #include "actors/shared/recovery_watch.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "base/environment.hpp"

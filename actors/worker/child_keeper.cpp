@@ -1,7 +1,7 @@
 #include "actors/worker/child_keeper.hpp"
 
 #include "actors/machine/oom_kills.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/supervisors.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
@@ -313,6 +313,10 @@ child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
       [self](caf::close_atom) -> caf::result<uint32_t> { return close_all(self); },
       [self](status_atom) { return status_of(self); },
   };
+}
+
+child_keeper_actor start_child_keeper(caf::actor_system& system, child_keeper_config config) {
+  return system.spawn<caf::detached>(child_keeper, std::move(config));
 }
 
 } // namespace lamella::actors

@@ -86,6 +86,9 @@ child_keeper_actor::behavior_type
 child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
              child_keeper_config config);
 
+/// Starts it, on a thread of its own.
+child_keeper_actor start_child_keeper(caf::actor_system& system, child_keeper_config config);
+
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::child_keeper_config)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::worker_news)

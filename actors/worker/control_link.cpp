@@ -1,5 +1,6 @@
 #include "actors/worker/control_link.hpp"
 #include "actors/protocol/pools.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/explain.hpp"
 #include "actors/worker/control_scribe.hpp"
 #include "net/http/tls_errors.hpp"

@@ -2,6 +2,7 @@
 
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
 
@@ -161,6 +162,10 @@ door_actor::behavior_type door(door_actor::stateful_pointer<door_state> self, do
       [self](const worker_facts& x) { return on_facts(self, x); },
       [self](const worker_drain& x) { return on_drain(self, x); },
   };
+}
+
+door_actor start_door(caf::actor_system& system, door_config config) {
+  return system.spawn(door, std::move(config));
 }
 
 } // namespace lamella::actors

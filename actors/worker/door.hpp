@@ -53,5 +53,8 @@ std::string control_proof(const net::shared_secret& secret, const join_ask& ask,
 bool proves_control(const net::shared_secret& secret, const std::string& proof, const join_ask& ask,
                     const join_challenge& challenge);
 
+/// Starts it.
+door_actor start_door(caf::actor_system& system, door_config config);
+
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::door_config)

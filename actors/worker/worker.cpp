@@ -257,4 +257,9 @@ traced_worker_actor::behavior_type worker(traced_worker_actor::stateful_pointer<
   };
 }
 
+worker_actor start_worker(caf::actor_system& system, worker_config config, bool own_thread) {
+  return own_thread ? system.spawn<caf::detached>(worker, std::move(config))
+                    : system.spawn(worker, std::move(config));
+}
+
 } // namespace lamella::actors

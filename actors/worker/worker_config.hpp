@@ -3,6 +3,7 @@
 
 #include "actors/device/gpu_executor.hpp"
 #include "actors/machine/link_port.hpp"
+#include "actors/protocol/actors.hpp"
 #include "actors/protocol/worker_terms.hpp"
 #include "gpu/host/host_engine.hpp"
 #include "gpu/runners/weights.hpp"
@@ -48,5 +49,8 @@ struct worker_config {
   /// Called once with the exit reason: a message of the control process, or a failed device.
   std::function<void(const std::string& reason, worker_end how)> on_end;
 };
+
+/// Starts it; see worker.hpp. `own_thread`: it shares none of the system's threads.
+worker_actor start_worker(caf::actor_system& system, worker_config config, bool own_thread = false);
 
 } // namespace lamella::actors

@@ -2,7 +2,7 @@
 
 #include "actors/device/context_links.hpp"
 
-#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "base/failpoint.hpp"
 #include "net/link/staged_link.hpp"

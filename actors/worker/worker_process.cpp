@@ -12,7 +12,7 @@
 #include "actors/shared/explain.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/door.hpp"
-#include "actors/worker/worker.hpp"
+#include "actors/worker/worker_config.hpp"
 #include "base/patience.hpp"
 #include "scheduler/membership/reach_book.hpp"
 
@@ -288,7 +288,7 @@ void worker_process::session::start_worker() {
     ended->how = how;
     ended->told = true;
   };
-  have_.handle = system_.spawn(worker, std::move(config));
+  have_.handle = actors::start_worker(system_, std::move(config));
   self_->monitor(have_.handle);
 }
 

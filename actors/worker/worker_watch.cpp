@@ -1,6 +1,6 @@
 #include "actors/worker/worker_watch.hpp"
 
-#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/watches.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,5 +1,5 @@
 // MEMBERSHIP on virtual time: workers whose control link lives and whose data plane does not.
-#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/watches.hpp"
 #include "tests/actors/membership/membership_world.hpp"

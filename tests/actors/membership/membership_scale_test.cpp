@@ -1,6 +1,7 @@
 // Pools that change their sizes: what workers are told, and what is refused.
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/workers.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 #include <stdexcept>

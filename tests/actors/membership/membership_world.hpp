@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/membership/membership.hpp"
-#include "actors/protocol/epoch_peer.hpp"
+#include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/join.hpp"

@@ -1,6 +1,6 @@
 #include "actors/node/supervisor.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/supervisors.hpp"
 #include "tests/actors/stage.hpp"
 
 namespace lamella::actors::test {

@@ -1,6 +1,6 @@
 // CHILD KEEPER on virtual time, with real processes: one that ends again and again is tried for
 // ever and told of, and costs the others nothing.
-#include "actors/protocol/status.hpp"
+#include "actors/protocol/supervisors.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/worker/child_keeper.hpp"
 #include "tests/actors/stage.hpp"

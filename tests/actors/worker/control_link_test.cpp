@@ -1,6 +1,7 @@
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/system_config.hpp"
+#include "actors/protocol/workers.hpp"
 #include "actors/worker/control_link.hpp"
 
 #include <doctest/doctest.h>

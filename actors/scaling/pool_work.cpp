@@ -1,4 +1,4 @@
-#include "actors/node/pool_work.hpp"
+#include "actors/scaling/pool_work.hpp"
 
 #include "actors/protocol/status.hpp"
 

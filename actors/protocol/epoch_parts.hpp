@@ -1,6 +1,7 @@
-/// A worker as its peers know it: a part of messages about epochs and watches.
+/// Parts of messages about epochs, and of those about links between workers.
 #pragma once
 
+#include "actors/protocol/actors.hpp"
 #include "actors/protocol/message.hpp"
 
 #include <cstdint>
@@ -15,5 +16,12 @@ struct epoch_peer {
   uint32_t incarnation = 0;
 };
 
+/// The KV of a prefill worker; empty handles where it has none of its own.
+struct prefill_kv {
+  attention_shard_actor shard; ///< attends to its prompts
+  kv_source_actor source;
+};
+
 } // namespace lamella::actors
 LAMELLA_PART(epoch_peer)
+LAMELLA_PART(prefill_kv)

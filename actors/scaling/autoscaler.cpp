@@ -1,4 +1,4 @@
-#include "actors/node/autoscaler.hpp"
+#include "actors/scaling/autoscaler.hpp"
 
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
@@ -6,20 +6,45 @@
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/scaling/pool_work.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
 #include "actors/shared/explain.hpp"
 #include "scheduler/cell_scaling.hpp"
 #include "scheduler/cell_tables.hpp"
+#include "scheduler/kv/kv_values.hpp"
 #include "scheduler/scaling_text.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <fstream>
+#include <optional>
 
 namespace lamella::actors {
 
 namespace {
+
+struct autoscaler_state {
+  /// Answers to one tick's questions.
+  struct round {
+    std::shared_ptr<const system_status> status;
+    kv_usage kv;
+    queue_status queue;
+    uint64_t batches = 0;
+    uint32_t left = 3;
+    bool failed = false;
+  };
+  std::optional<autoscaler_config> config;
+  scheduler::by_pool<scheduler::pool_look> pools;
+  std::optional<scheduler::scaling_policy> policy;
+  std::chrono::seconds window{0}; ///< of what is measured
+  std::optional<pool_work> work;
+  scheduler::by_pool<uint32_t> wished;
+  std::ofstream trace;
+  bool looking = false;
+  const char* name = "autoscaler";
+};
 
 using autoscaler_ptr = autoscaler_actor::stateful_pointer<autoscaler_state>;
 using round_ptr = std::shared_ptr<autoscaler_state::round>;
@@ -236,6 +261,30 @@ void open_trace(autoscaler_state& st) {
   trace(st, scheduler::text_of(st.policy->settings()));
 }
 
+autoscaler_actor::behavior_type
+autoscaler(autoscaler_actor::stateful_pointer<autoscaler_state> self, autoscaler_config config) {
+  end_on_exceptions(self);
+  auto& st = self->state;
+  st.config.emplace(std::move(config));
+  st.pools = scaled_pools_of(st.config->options, st.config->kv_heads);
+  st.policy.emplace(scaling_settings_of(st.config->options));
+  st.window = window_of(st.policy->settings());
+  st.work.emplace(st.window);
+  open_trace(st);
+  self->send(self, caf::tick_atom_v);
+  return {
+      [self](caf::tick_atom) {
+        self->delayed_send(self, every, caf::tick_atom_v);
+        look(self);
+      },
+      [self](const pools_ptr& pools) {
+        auto& now = self->state;
+        now.config->options.pools = *pools;
+        now.pools = scaled_pools_of(now.config->options, now.config->kv_heads);
+      },
+  };
+}
+
 } // namespace
 
 scheduler::by_pool<scheduler::pool_look> scaled_pools_of(const config::settings& options,
@@ -271,28 +320,8 @@ scheduler::scaling_settings scaling_settings_of(const config::settings& options)
   return x;
 }
 
-autoscaler_actor::behavior_type
-autoscaler(autoscaler_actor::stateful_pointer<autoscaler_state> self, autoscaler_config config) {
-  end_on_exceptions(self);
-  auto& st = self->state;
-  st.config.emplace(std::move(config));
-  st.pools = scaled_pools_of(st.config->options, st.config->kv_heads);
-  st.policy.emplace(scaling_settings_of(st.config->options));
-  st.window = window_of(st.policy->settings());
-  st.work.emplace(st.window);
-  open_trace(st);
-  self->send(self, caf::tick_atom_v);
-  return {
-      [self](caf::tick_atom) {
-        self->delayed_send(self, every, caf::tick_atom_v);
-        look(self);
-      },
-      [self](const pools_ptr& pools) {
-        auto& now = self->state;
-        now.config->options.pools = *pools;
-        now.pools = scaled_pools_of(now.config->options, now.config->kv_heads);
-      },
-  };
+autoscaler_actor start_autoscaler(caf::actor_system& system, autoscaler_config config) {
+  return system.spawn(autoscaler, std::move(config));
 }
 
 } // namespace lamella::actors

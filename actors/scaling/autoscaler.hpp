@@ -1,20 +1,15 @@
 /// AUTOSCALER: has the sizes of the pools follow the load (L-M19).
 #pragma once
 
-#include "actors/node/pool_work.hpp"
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/admission.hpp"
 #include "actors/request/service.hpp"
 #include "actors/shared/load_window.hpp"
 #include "config/settings.hpp"
 #include "net/metrics/metrics.hpp"
-#include "scheduler/kv/kv_values.hpp"
 #include "scheduler/scaling_policy.hpp"
 
-#include <fstream>
 #include <functional>
 #include <memory>
-#include <optional>
 
 namespace lamella::actors {
 
@@ -34,32 +29,10 @@ scheduler::by_pool<scheduler::pool_look> scaled_pools_of(const config::settings&
 
 scheduler::scaling_settings scaling_settings_of(const config::settings& options);
 
-struct autoscaler_state {
-  /// Answers to one tick's questions.
-  struct round {
-    std::shared_ptr<const system_status> status;
-    kv_usage kv;
-    queue_status queue;
-    uint64_t batches = 0;
-    uint32_t left = 3;
-    bool failed = false;
-  };
-  std::optional<autoscaler_config> config;
-  scheduler::by_pool<scheduler::pool_look> pools;
-  std::optional<scheduler::scaling_policy> policy;
-  std::chrono::seconds window{0}; ///< of what is measured
-  std::optional<pool_work> work;
-  scheduler::by_pool<uint32_t> wished;
-  std::ofstream trace;
-  bool looking = false;
-  const char* name = "autoscaler";
-};
-
 /// Looks once a second, and asks MEMBERSHIP for at most one step at a time. Pools of other hosts
 /// are not changed: whoever starts their workers follows `lamella_pool_wish`. The service can do
 /// without it.
-autoscaler_actor::behavior_type
-autoscaler(autoscaler_actor::stateful_pointer<autoscaler_state> self, autoscaler_config config);
+autoscaler_actor start_autoscaler(caf::actor_system& system, autoscaler_config config);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::autoscaler_config)

@@ -1,4 +1,4 @@
-#include "actors/node/resizer.hpp"
+#include "actors/scaling/resizer.hpp"
 
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"

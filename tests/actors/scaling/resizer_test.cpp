@@ -1,11 +1,11 @@
 // Sizes of pools that a reload asked for, one change after the other.
-#include "actors/node/resizer.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
 #include "actors/protocol/workers.hpp"
+#include "actors/scaling/resizer.hpp"
 #include "tests/actors/stage.hpp"
 
 #include <string>

@@ -1,10 +1,10 @@
 // The tables of a pool are looked at every second, and MEMBERSHIP hears of those that stay unequal.
-#include "actors/node/balancer.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
 #include "actors/protocol/workers.hpp"
+#include "actors/scaling/balancer.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 #include "tests/actors/stand_ins.hpp"
 

@@ -1,11 +1,11 @@
 // The sizes of pools follow the load: what AUTOSCALER sees, and whom it tells.
-#include "actors/node/autoscaler.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
 #include "actors/protocol/workers.hpp"
+#include "actors/scaling/autoscaler.hpp"
 #include "actors/shared/events.hpp"
 #include "scheduler/scaling_text.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
@@ -103,7 +103,8 @@ struct scaled : stage {
     c.metrics = metrics;
     c.options = options;
     c.kv_heads = 8;
-    scaler = spawn(autoscaler, std::move(c));
+    scaler = start_autoscaler(system, std::move(c));
+    owned.emplace_back(caf::actor_cast<caf::strong_actor_ptr>(scaler));
     settle();
   }
   /// Share of the slots of each member.
@@ -368,33 +369,6 @@ TEST_CASE("Shards by head are scaled to divisors of the model's KV heads") {
   CHECK((shards.heads == 8 && shards.allows(4) && !shards.allows(3)));
   CHECK(pools[scheduler::scaled_pool::model].most == 1);
   CHECK_FALSE(pools[scheduler::scaled_pool::model].acts);
-}
-
-TEST_CASE("The work of a pool is that of the workers that were there before, too") {
-  using namespace std::chrono_literals;
-  pool_work work{10s};
-  const pool_work::time_point start{1h};
-  const auto note = [&](std::chrono::seconds at, std::vector<std::pair<uint32_t, work_done>> all) {
-    system_status status;
-    for (size_t i = 0; i < all.size(); ++i) {
-      worker_info x;
-      x.role = "attention";
-      x.seat = "attention/" + std::to_string(i);
-      x.incarnation = all[i].first;
-      x.work = all[i].second;
-      status.workers.push_back(x);
-    }
-    work.note(start + at, status);
-  };
-  note(0s, {{1, {100, 0, 0}}, {1, {100, 0, 0}}});
-  CHECK(work.of("attention", 2).busy < 0);
-  note(10s, {{1, {200, 0, 2'000'000'000}}, {1, {200, 0, 4'000'000'000}}});
-  CHECK(work.of("attention", 2).busy == doctest::Approx(0.3));
-  CHECK(work.of("attention", 2).mean.count() == doctest::Approx(0.03));
-  CHECK(work.of("attention", 2).most.count() == doctest::Approx(0.04));
-  CHECK(work.of("model", 1).mean.count() == 0);
-  note(20s, {{2, {50, 0, 9'000'000'000}}, {1, {300, 0, 5'000'000'000}}}); // one is another process
-  CHECK(work.of("attention", 2).mean.count() == doctest::Approx(0.01));
 }
 
 } // namespace lamella::actors::test

@@ -1,4 +1,4 @@
-#include "actors/node/balancer.hpp"
+#include "actors/scaling/balancer.hpp"
 
 #include "actors/protocol/moves.hpp"
 #include "actors/protocol/pools.hpp"

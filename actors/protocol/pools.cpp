@@ -1,0 +1,11 @@
+#include "actors/protocol/pools.hpp"
+
+#include "actors/protocol/system_config.hpp"
+
+LAMELLA_POOLS_MESSAGES(LAMELLA_MADE_HERE)
+
+namespace lamella::actors {
+
+void system_config::add_pools() { LAMELLA_POOLS_MESSAGES(LAMELLA_REGISTER) }
+
+} // namespace lamella::actors
