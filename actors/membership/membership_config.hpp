@@ -85,7 +85,8 @@ struct membership_config {
   std::function<void(const worker_info&, bool lost, bool own_fault)> on_worker;
   /// Called when a worker has finished loading, likewise. May be empty.
   std::function<void(const worker_info&)> on_serving{};
-  /// Called when failing seats make the first epoch impossible, with their names. May be empty.
+  /// Called when failing seats make the first epoch impossible, or failing seats of this process
+  /// any epoch, with their names. May be empty.
   std::function<void(const std::string& why)> on_hopeless{};
   /// Called before that for a worker with a part in an open or opening epoch. May be empty.
   std::function<void(const worker_info&, uint64_t epoch, std::vector<scheduler::stream_id> served,

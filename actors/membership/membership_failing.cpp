@@ -27,7 +27,10 @@ void note_failing(membership_state& st, const seat_failing& x) {
   auto why = fmt::format("{}, {} times in a row", x.how, x.faults);
   if (const auto said = st.refusals.extract(where)) why += ": " + said.mapped();
   st.failing[where] = std::move(why);
-  if (st.was_open || !st.config.on_hopeless || beginning_of(st) != beginning::hopeless) return;
+  // Where it has served, it waits for processes that are tried for ever; but what is broken in its
+  // own process may be whole in another one.
+  if (st.was_open && !x.here) return;
+  if (!st.config.on_hopeless || beginning_of(st) != beginning::hopeless) return;
   std::string all;
   for (const auto& [each, reason] : st.failing)
     all += (all.empty() ? "" : "; ") + scheduler::to_string(each) + ": " + reason;

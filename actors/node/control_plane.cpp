@@ -104,7 +104,6 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
       return maker->make(where, grant);
     };
     own.is_over = config_.device_lost;
-    own.on_give_up = config_.on_give_up;
     own_ = start_own_seats(system_, std::move(own));
   }
   auto m = membership_of(options);

@@ -36,10 +36,9 @@ struct control_plane_config {
   link_port_maker links;
   std::string program; ///< of child processes; empty: this one
   std::function<void(const seat_news&)> on_change;
-  /// Called when too many seats fail at start-up to decode. May be called more than once.
+  /// Called when too many seats fail at start-up to decode, or too many of this process at any
+  /// time. May be called more than once.
   std::function<void(const std::string& why)> on_hopeless;
-  /// Called when seats of this process have failed too often.
-  std::function<void()> on_give_up;
   /// Whether a device of this process is lost; it has told of that then.
   std::function<bool()> device_lost;
 };

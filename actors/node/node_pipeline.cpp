@@ -118,10 +118,9 @@ void node::impl::join_workers() {
   c.program = worker_program;
   c.on_change = [this](const seat_news& x) { tell_who_is_there(x); };
   c.on_hopeless = [this](const std::string& why) {
-    spdlog::critical("the service cannot start reason=\"{}\"", why);
+    spdlog::critical("the service cannot serve reason=\"{}\"", why);
     give_up();
   };
-  c.on_give_up = [this] { give_up(); };
   c.device_lost = [this] { return device_lost(); };
   control = std::make_unique<control_plane>(system, std::move(c));
   parts->members = control->members();

@@ -24,28 +24,41 @@ constexpr caf::timespan seat_timeout = std::chrono::seconds{10};
 
 void take_next(own_seats_ptr self);
 
-/// A failure counts once for all WORKERs that it ends.
+scheduler::seat_restarts& restarts_of(own_seats_state& st, const seat& where) {
+  return st.restarts.try_emplace(where, restarts_max, restart_window).first->second;
+}
+
+/// Counts a failure, once for all WORKERs that it ends.
+void count_failure(own_seats_ptr self, scheduler::seat_restarts& restarts, const own_seat_lost& x) {
+  auto& st = self->state;
+  const auto now = self->clock().now();
+  const bool first = x.epoch == 0 || x.epoch != std::exchange(st.failed_epoch, x.epoch);
+  if (first && x.budget == suspect_board::budget::explained)
+    for (auto& [where, each] : st.restarts) each.forgive();
+  if (first && x.budget == suspect_board::budget::counts)
+    restarts.on_fault(now);
+  else
+    restarts.on_loss(now);
+}
+
+/// Its seat is taken again after a delay.
 void take_later(own_seats_ptr self, const seat& where, const own_seat_lost& x,
                 const std::string& reason) {
   auto& st = self->state;
   if (st.config.is_over && st.config.is_over()) return;
-  const auto now = self->clock().now();
-  auto& policy = st.config.policy;
-  if (x.epoch == 0 || x.epoch != std::exchange(st.failed_epoch, x.epoch)) {
-    if (x.budget == suspect_board::budget::explained) policy.forgive();
-    if (x.budget != suspect_board::budget::counts) {
-      policy.on_loss(now);
-    } else if (policy.on_exit(now) == scheduler::restart_verdict::escalate) {
-      tell(event_kind::service_failed, {{"subtree", st.name}, {"reason", reason}});
-      if (auto give_up = std::exchange(st.config.on_give_up, nullptr)) give_up();
-      return;
-    }
-    st.delay = policy.next_delay(scheduler::restart_policy::jitter_of(++st.failures));
-  }
+  auto& restarts = restarts_of(st, where);
+  count_failure(self, restarts, x);
+  const auto delay = restarts.next_delay(scheduler::restart_policy::jitter_of(++st.failures));
   tell(event_kind::service_restarting,
-       {{"subtree", st.name}, {"delay_ms", st.delay.count()}, {"reason", reason}});
+       {{"subtree", st.name}, {"delay_ms", delay.count()}, {"reason", reason}});
+  if (restarts.failing()) {
+    tell(event_kind::worker_failing,
+         {{"worker", name_of(where)}, {"faults", restarts.faults()}, {"how", x.reason}});
+    self->send(st.members, seat_failing{std::string{scheduler::to_string(where.role)}, where.index,
+                                        x.reason, restarts.faults(), true});
+  }
   const auto place = std::ranges::find(st.config.seats, where) - st.config.seats.begin();
-  self->delayed_send(self, st.delay, wake_atom_v, static_cast<uint32_t>(place));
+  self->delayed_send(self, delay, wake_atom_v, static_cast<uint32_t>(place));
 }
 
 /// The one who asked for all seats gets no as the answer; others are taken again.
@@ -58,7 +71,7 @@ void on_refusal(own_seats_ptr self, const seat& where, const std::string& reason
     std::exchange(st.asked, std::nullopt)->deliver(caf::make_error(ec::join_refused, why));
     return;
   }
-  take_later(self, where, {}, why);
+  take_later(self, where, {scheduler::to_string(where), reason}, why);
   take_next(self);
 }
 
@@ -147,19 +160,30 @@ void on_seats(own_seats_ptr self, const std::set<seat>& all) {
     if ((back || !known) && !st.workers.contains(where)) st.wanted.push_back(where);
   }
   for (const auto& where : st.config.seats)
-    if (!all.contains(where)) st.retired.insert(where);
+    if (!all.contains(where)) {
+      st.retired.insert(where);
+      st.restarts.erase(where);
+    }
   std::erase_if(st.wanted, [&](const seat& where) { return st.retired.contains(where); });
   take_next(self);
 }
 
 supervisor_status status_of(own_seats_ptr self) {
   auto& st = self->state;
-  const auto spent = st.config.policy.spent(self->clock().now());
-  return {st.name,
-          "one_for_one",
-          {spent.used, spent.allowed, static_cast<uint32_t>(spent.window.count())},
-          {},
-          0};
+  supervisor_status result{st.name, "one_for_one", {}, {}, 0};
+  for (const auto& [where, restarts] : st.restarts) {
+    if (result.children.size() == children_told_max) {
+      result.more = st.restarts.size() - children_told_max;
+      break;
+    }
+    const auto spent = restarts.spent(self->clock().now());
+    result.children.push_back(
+        {name_of(where),
+         std::string{scheduler::to_string(where.role)},
+         1,
+         {spent.used, spent.allowed, static_cast<uint32_t>(spent.window.count())}});
+  }
+  return result;
 }
 
 } // namespace
@@ -180,7 +204,10 @@ own_seats_actor::behavior_type own_seats(own_seats_actor::stateful_pointer<own_s
   return {
       [self](caf::open_atom, const membership_actor& members) { return take_all(self, members); },
       [self](const own_seat_lost& x) { on_lost(self, x); },
-      [self](begin_atom) { self->state.config.policy.on_serving(self->clock().now()); },
+      [self](begin_atom) {
+        for (auto& [where, restarts] : self->state.restarts)
+          if (self->state.workers.contains(where)) restarts.on_serving(self->clock().now());
+      },
       [self](wake_atom, uint32_t place) {
         auto& st = self->state;
         const auto& where = st.config.seats.at(place);

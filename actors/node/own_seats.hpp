@@ -6,7 +6,7 @@
 #include "actors/protocol/join.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "actors/worker/worker_config.hpp"
-#include "scheduler/membership/restart_policy.hpp"
+#include "scheduler/membership/seat_restarts.hpp"
 
 #include <caf/all.hpp>
 
@@ -21,8 +21,8 @@
 
 namespace lamella::actors {
 
-/// Restarts of the whole pipeline, and of seats of this process, before the process exits
-/// (reliability A8).
+/// Restarts of the whole pipeline before the process exits, and of a seat of this process before it
+/// is told as failing (reliability A8).
 constexpr uint32_t restarts_max = 5;
 constexpr std::chrono::seconds restart_window{30};
 
@@ -45,9 +45,6 @@ struct own_seats_config {
   std::function<own_worker(const scheduler::seat&, const join_grant&)> make;
   /// Whether the process has to end, of which it has told then: a device is lost. May be empty.
   std::function<bool()> is_over{};
-  /// Called once when seats have failed too often.
-  std::function<void()> on_give_up;
-  scheduler::restart_policy policy{restarts_max, restart_window};
   bool own_threads = true; ///< one for each WORKER, as in a process of its own
 };
 
@@ -59,16 +56,17 @@ struct own_seats_state {
   std::set<scheduler::seat> retired;  ///< taken away: not taken again
   bool taking = false;                ///< one of them is being taken
   std::optional<caf::typed_response_promise<bool>> asked;
+  std::map<scheduler::seat, scheduler::seat_restarts> restarts; ///< of seats that have failed
   uint64_t failed_epoch = 0; ///< the newest in which seats failed
   uint64_t failures = 0;
-  std::chrono::milliseconds delay{0}; ///< after the newest failure
   const char* name = "own_seats";
 };
 
-/// One for one, with a growing delay. WORKERs that fail in one epoch have failed once; beyond the
-/// restart budget it gives up (reliability A8). A new list of seats has those that are new taken;
-/// the WORKERs of those that are not in it are sent away by MEMBERSHIP. On an exit message it takes
-/// its WORKERs along.
+/// One for one, for ever, with a growing delay. Of WORKERs that fail in one epoch only the first
+/// has failed by itself; MEMBERSHIP is told of a seat that does so again and again, and ends the
+/// service where no other can do its part (reliability A8). A new list of seats has those that are
+/// new taken; the WORKERs of those that are not in it are sent away by MEMBERSHIP. On an exit
+/// message it takes its WORKERs along.
 own_seats_actor::behavior_type own_seats(own_seats_actor::stateful_pointer<own_seats_state> self,
                                          own_seats_config config);
 

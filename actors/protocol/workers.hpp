@@ -14,12 +14,14 @@ struct worker_stopped {
   uint32_t pid = 0;
 };
 
-/// A process of this host keeps crashing, `faults` times so far (CHILD KEEPER to MEMBERSHIP).
+/// The worker of a seat fails again and again, `faults` times so far: a process of this host (CHILD
+/// KEEPER to MEMBERSHIP), or one of the service's own process (OWN SEATS to MEMBERSHIP).
 struct seat_failing {
   std::string role;
   uint32_t index = 0;
-  std::string how; ///< how it exited last
+  std::string how; ///< how it ended last
   uint32_t faults = 0;
+  bool here = false; ///< of the service's own process
 };
 
 /// The control process asks the worker to exit.

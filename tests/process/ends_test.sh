@@ -73,8 +73,8 @@ for _ in $(seq 600); do
 done
 ends "A8 no worker can be started" 70 "$began" "$server"
 server=
-contains "A8 no worker can be started: it says why" 'the service cannot start reason=' "$(cat local.log)"
-contains "A8 no worker can be started: and which" 'signal 11' "$(grep 'the service cannot start' local.log)"
+contains "A8 no worker can be started: it says why" 'the service cannot serve reason=' "$(cat local.log)"
+contains "A8 no worker can be started: and which" 'signal 11' "$(grep 'the service cannot serve' local.log)"
 gone $pids
 expect "A8 no worker can be started: none is left" 0 $?
 

@@ -261,8 +261,8 @@ private:
     };
     m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
     if (own) {
-      own_seats_ = spawn(actors::own_seats, own->config([this] { given_up = true; }));
-      own->listen(m, own_seats_);
+      own_seats_ = spawn(actors::own_seats, own->config());
+      own->listen(m, own_seats_, given_up);
     } else {
       m.dead = world_.dead;
     }

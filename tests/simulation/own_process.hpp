@@ -21,10 +21,9 @@ public:
         seats_{seats.begin(), seats.end()}, free_bytes_{free_bytes} {}
 
   /// As actors/node/own_maker.hpp has it.
-  actors::own_seats_config config(std::function<void()> on_give_up) {
+  actors::own_seats_config config() {
     actors::own_seats_config x;
     x.seats = seats_;
-    x.on_give_up = std::move(on_give_up);
     x.own_threads = false;
     x.make = [e = engine_, links = links_, port = port_,
               bytes = free_bytes_](const scheduler::seat& where, const actors::join_grant& grant) {
@@ -45,7 +44,8 @@ public:
   }
 
   /// What control_plane does in MEMBERSHIP's name, but for suspects.
-  void listen(actors::membership_config& m, const actors::own_seats_actor& own) {
+  void listen(actors::membership_config& m, const actors::own_seats_actor& own, bool& given_up) {
+    m.on_hopeless = [&given_up](const std::string&) { given_up = true; };
     m.on_part_lost = [this](const actors::worker_info&, uint64_t epoch,
                             std::vector<scheduler::stream_id>, bool) { epoch_ = epoch; };
     m.on_worker = [this, own, told = m.on_worker](const actors::worker_info& x, bool lost,

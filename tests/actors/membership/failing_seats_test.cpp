@@ -26,8 +26,8 @@ struct failing_world : membership_world {
           m.on_serving = [this](const worker_info& x) { news.push_back(x.seat + " serves"); };
         }} {}
 
-  void fails(const std::string& role, uint32_t index, uint32_t faults = 6) {
-    caf::anon_send(members, seat_failing{role, index, "exit code 3", faults});
+  void fails(const std::string& role, uint32_t index, uint32_t faults = 6, bool here = false) {
+    caf::anon_send(members, seat_failing{role, index, "exit code 3", faults, here});
     settle();
   }
   system_status status() {
@@ -89,6 +89,25 @@ TEST_CASE_FIXTURE(failing_world, "reliability A8: seats that fail never end a se
   join("attention"); // and they come back
   join("model");
   CHECK(opened.size() == 2);
+}
+
+TEST_CASE_FIXTURE(failing_world,
+                  "reliability A8: a service that has served ends where seats of its "
+                  "own process fail and no other has their part") {
+  want_epoch();
+  auto first = join("model"), second = join("model");
+  join("attention");
+  join("attention");
+  join("prefill");
+  REQUIRE(opened.size() == 1);
+  end(first.worker);
+  fails("model", 0, 6, true);
+  CHECK(hopeless.empty()); // the other replica serves
+  end(second.worker);
+  CHECK(hopeless.empty());
+  fails("model", 1, 6, true);
+  REQUIRE(hopeless.size() == 1);
+  CHECK(says(hopeless[0], "model/1: exit code 3, 6 times in a row"));
 }
 
 TEST_CASE_FIXTURE(failing_world, "reliability A8: a service whose seats all fail before it has "
