@@ -123,7 +123,7 @@ def lose_worker(page):
     page.wait(f"{tone('attention/1')} === 'good'")
     check("console: and green again", page.value("tones.includes('bad') && tones[tones.length - 1] === 'good'"),
           page.value("tones"))
-    told = page.wait("[document.getElementById('loss_what').textContent].find((x) => x.includes('took its seat'))")
+    told = page.wait("[document.getElementById('loss_what').textContent].find((x) => x.includes('replaced'))")
     check("console: which worker died is told", told.startswith("attention/1 was lost"), told)
     cost = page.wait("[document.getElementById('loss_cost').textContent].find((x) => x.includes('on average') && "
                      "[...x.matchAll(/(\\d+) (?:kept|got|had|began)/g)].reduce((sum, each) => sum + Number(each[1]), 0) >= 4)")

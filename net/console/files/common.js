@@ -37,6 +37,7 @@ let note_timer = 0;
 export function tell(text, bad = false) {
   const note = by_id('note');
   note.textContent = text;
+  note.onclick = () => { note.textContent = ''; };
   note.classList.toggle('bad', bad);
   clearTimeout(note_timer);
   note_timer = setTimeout(() => { note.textContent = ''; }, bad ? 12000 : 5000);

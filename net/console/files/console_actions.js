@@ -1,7 +1,7 @@
 // What an operator can do: sizes of pools, drains, reload, and harm where the service allows it.
 import { ask, ask_key, by_id, element, refused, tell, write } from './common.js';
 import { bytes } from './console_state.js';
-import { state_of } from './console_topology.js';
+import { links_of, round_trip, state_of } from './console_topology.js';
 
 /// Whether the reader means it.
 function sure(title, text, word) {
@@ -110,11 +110,11 @@ export class worker_detail {
       ['host', worker.host ? `${worker.host}, pid ${worker.pid}` : '–'], ['device', worker.device ?? '–']];
     if (worker.trouble) facts.push(['trouble', worker.trouble]);
     this.facts.replaceChildren(...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
-    this.#draw_links(worker, now);
+    this.#draw_links(worker, links_of(page.status.workers), now);
     if (!this.tools.firstChild && worker.name) this.tools.append(...this.#buttons(worker, page));
   }
 
-  #draw_links(worker, now) {
+  #draw_links(worker, links, now) {
     const sent = new Map((worker.peers ?? []).map((peer) => [peer.seat, peer.bytes]));
     const rate = (peer) => {
       const was = this.#before?.sent.get(peer.seat);
@@ -123,7 +123,7 @@ export class worker_detail {
     };
     this.links.replaceChildren(...(worker.peers ?? []).map((peer) => element('tr', {},
       element('td', { class: 'mono' }, peer.seat), element('td', {}, peer.transport || 'none'),
-      element('td', { class: 'number' }, peer.rtt_us > 0 ? `${peer.rtt_us.toFixed(1)} µs` : '–'),
+      element('td', { class: 'number' }, peer.rtt_us > 0 ? round_trip(links.get([worker.seat, peer.seat].sort().join(' '))?.rtt_us ?? peer.rtt_us) : '–'),
       element('td', { class: 'number' }, rate(peer)))));
     if (!this.#before || now - this.#before.at > 500) this.#before = { at: now, sent };
   }

@@ -20,7 +20,7 @@ const cards = [
     series: [['median', (x) => x.between_50], ['p95', (x) => x.between_95], ['p99', (x) => x.between_99]],
   },
   {
-    title: 'KV used', big: (x) => share(x.slots.used, x.slots), format: number,
+    title: 'KV slots used', big: (x) => share(x.slots.used, x.slots), format: number,
     series: [['used', (x) => x.slots.used], ['cached', (x) => x.slots.cached], ['parity', (x) => x.slots.parity]],
     most: (x) => x.slots.total, least_top: 64,
   },

@@ -120,7 +120,7 @@ function price_of(loss, history) {
   parts.push(lost > 0 ? `${number(lost)} requests lost` : 'no request lost');
   const pauses = more('lamella_recovery_pause_seconds_count');
   if (pauses > 0)
-    parts.push(`${number(pauses)} paused for ${seconds(more('lamella_recovery_pause_seconds_sum') / pauses)} on average`);
+    parts.push(`${number(pauses)} requests got no token for ${seconds(more('lamella_recovery_pause_seconds_sum') / pauses)} on average`);
   for (const [method, words] of Object.entries(ways)) {
     const count = more('lamella_requests_recovered_total', (labels) => labels.method === method);
     if (count > 0) parts.push(`${number(count)} ${words}`);
@@ -141,9 +141,9 @@ export function draw_loss(card, what, cost, loss, history) {
   const after = (event) => seconds((event.at - loss.at) / 1000);
   const how = loss.exited ? `its process ended: ${loss.exited.fields.how}` : loss.fields.reason ?? '';
   const steps = [`${loss.seat} was lost at ${clock_of(loss.at)}${how ? ` (${how})` : ''}`];
-  steps.push(loss.joined ? `a new worker took its seat after ${after(loss.joined)}` : 'nobody has its seat');
+  steps.push(loss.joined ? `replaced ${after(loss.joined)} later` : 'not replaced yet');
   if (loss.opened)
-    steps.push(`the service went on after ${after(loss.opened)} (epoch ${loss.opened.fields.epoch})`);
+    steps.push(`service resumed ${after(loss.opened)} after the loss (epoch ${loss.opened.fields.epoch})`);
   const heir = heir_of(loss, history);
   if (heir) steps.push(heir);
   if (loss.count > 1) steps.push(`${loss.count} losses in the log`);

@@ -2,6 +2,7 @@
 import { ask, ask_key, drawing, element, refused, tell, write } from './common.js';
 
 const seconds = 0.5;
+const idle = 'no request runs';
 /// While it follows: a moment every so often, which all consoles share.
 const moment = 0.05;
 const pause_ms = 2000;
@@ -90,7 +91,8 @@ export class pipeline_panel {
   /// out: another recording is under way, or a key is wanted.
   async look(busy) {
     if (!this.follow.checked || this.button.disabled || Date.now() < this.next) return;
-    if (!busy) return write(this.words, 'no request runs');
+    if (!busy) return write(this.words, idle);
+    if (this.words.textContent === idle) write(this.words, '');
     this.next = Infinity;
     try {
       const reply = await ask(`/admin/trace?for=${moment}&newest=${pause_ms / 1000}`, { body: {}, signal: AbortSignal.timeout(patience_ms) });

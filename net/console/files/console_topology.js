@@ -33,11 +33,13 @@ export function state_of(worker, events, now) {
   const since = ago < 600 ? ` ${seconds(Math.max(1, Math.round(ago))).replace('.00', '')} ago` : '';
   if (worker.state === 'failing') return { tone: 'bad', word: 'fails again and again' };
   if (worker.state === 'missing') return { tone: 'bad', word: lost ? `lost${since}` : 'empty' };
-  if (lost && (now - lost.seen) / 1000 < after_image_seconds) return { tone: 'bad', word: `lost${since}` };
+  // Red for a moment even where the seat was taken at once, so that nobody misses it.
+  if (lost && (now - lost.seen) / 1000 < after_image_seconds)
+    return { tone: 'bad', word: `${worker.state === 'live' ? 'replaced' : 'lost'}${since}` };
   if (worker.state !== 'live') return { tone: 'warn', word: worker.state === 'loading' ? 'starting' : worker.state };
   if (told?.kind === 'worker_draining') return { tone: 'warn', word: 'draining' };
   if (worker.slow) return { tone: 'warn', word: 'live, slow' };
-  return { tone: 'good', word: ago < 60 ? `live, lost${since}` : 'live' };
+  return { tone: 'good', word: ago < 60 ? `live, replaced${since}` : 'live' };
 }
 
 /// Replicas and shards of one process meet in its memory: no link of theirs is measured.
@@ -70,7 +72,7 @@ export function links_of(workers) {
   return links;
 }
 
-function round_trip(us) {
+export function round_trip(us) {
   return us > 0 ? `${us < 10 ? us.toFixed(1) : us.toFixed(0)} µs` : 'no round trip yet';
 }
 
