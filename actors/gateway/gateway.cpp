@@ -142,7 +142,10 @@ void answer_response(gateway_ptr self, const exchange_ptr& exchange, const std::
   }
   const auto found = s.responses ? s.responses->find(id, caller, now) : nullptr;
   if (!found) throw net::response_not_found(id);
-  exchange->respond(200, json_type, found->body);
+  // It may be as long as all that is kept, and is copied to be sent.
+  self->send(self->state.config.aside, aside_job{lane_of(found->body.size()), [exchange, found] {
+                                                   exchange->respond(200, json_type, found->body);
+                                                 }});
 }
 
 /// Long texts take long: no other request waits behind them.
