@@ -71,9 +71,12 @@ std::shared_ptr<verbs_device> open_verbs(std::string& why) {
   why = for_each_device([&](ibv_device* device) {
     std::string trouble;
     auto port = find_port(device, trouble);
-    if (port.context) result = std::make_shared<port_device>(std::move(port));
+    if (port.context) {
+      result = std::make_shared<port_device>(std::move(port));
+      return false;
+    }
     seen += (seen.empty() ? "" : "; ") + port.device + ": " + trouble;
-    return !result;
+    return true;
   });
   if (!result && why.empty()) why = seen;
   return result;
