@@ -4,8 +4,14 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/stream_impl.hpp>
 #include <caf/openssl/session.hpp>
+#include <caf/policy/tcp.hpp>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <stdexcept>
+#include <type_traits>
+#include <utility>
 
 namespace lamella::actors {
 
@@ -32,18 +38,32 @@ private:
   caf::openssl::session_ptr session_;
 };
 
-class tls_scribe final : public caf::io::scribe {
+/// A connection that ends where its peer sends what no control process and no worker sends.
+template <class Policy> class bounded_scribe final : public caf::io::scribe {
 public:
-  tls_scribe(caf::io::network::default_multiplexer& loop, native_socket fd,
-             caf::openssl::session_ptr session)
-      : scribe{caf::io::network::conn_hdl_from_socket(fd)}, stream_{loop, fd, std::move(session)} {}
+  template <class... Ts>
+  explicit bounded_scribe(caf::io::network::default_multiplexer& loop, native_socket fd, Ts&&... xs)
+      : scribe{caf::io::network::conn_hdl_from_socket(fd)}, stream_{loop, fd,
+                                                                    std::forward<Ts>(xs)...} {}
 
+  /// CAF asks for the bytes of a message by the length that its peer has told, before it has any.
   void configure_read(caf::io::receive_policy::config config) override {
+    too_long_ = config.second > control_message_max ? config.second : 0;
+    if (too_long_ > 0) config = caf::io::receive_policy::exactly(1);
     stream_.configure_read(config);
     if (std::exchange(launched_, true)) return;
     stream_.start(this);
-    // Whoever has the handshake's next word to say is asked for it.
-    stream_.force_empty_write(this);
+    // Whoever has the next word of a TLS handshake to say is asked for it.
+    if constexpr (std::is_same_v<Policy, tls_policy>) stream_.force_empty_write(this);
+  }
+  bool consume(caf::execution_unit* unit, const void* bytes, size_t size) override {
+    if (too_long_ > 0)
+      return end(unit, fmt::format("a message of {} bytes; the limit is {}", too_long_,
+                                   control_message_max));
+    if (nests_too_deeply({static_cast<const char*>(bytes), size}))
+      return end(unit, fmt::format("a message in which more than {} messages are nested",
+                                   control_nesting_max));
+    return scribe::consume(unit, bytes, size);
   }
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
   std::vector<char>& wr_buf() override { return stream_.wr_buf(); }
@@ -65,20 +85,35 @@ public:
   void remove_from_loop() override { stream_.passivate(); }
 
 private:
+  bool end(caf::execution_unit* unit, const std::string& why) {
+    spdlog::error("control connection closed address={} reason=\"it sent {}\"", addr(), why);
+    io_failure(unit, caf::io::network::operation::read);
+    return false;
+  }
+
   bool launched_ = false;
-  caf::io::network::stream_impl<tls_policy> stream_;
+  size_t too_long_ = 0; ///< bytes of the message that is announced, where they are too many
+  caf::io::network::stream_impl<Policy> stream_;
 };
 
 } // namespace
 
+bool nests_too_deeply(std::string_view bytes) {
+  // CAF writes a list of types before each message, and this before each list.
+  constexpr std::string_view list = "@<>";
+  size_t found = 0;
+  for (size_t i = bytes.find(list); i != bytes.npos; i = bytes.find(list, i + list.size()))
+    if (++found > control_nesting_max) return true;
+  return false;
+}
+
 caf::io::scribe_ptr make_scribe(caf::actor_system& system, net::owned_descriptor socket,
                                 control_side side, bool tls) {
-  auto& loop = system.middleman().backend();
-  if (!tls) return loop.new_scribe(socket.release());
+  auto& loop = dynamic_cast<caf::io::network::default_multiplexer&>(system.middleman().backend());
+  if (!tls) return caf::make_counted<bounded_scribe<caf::policy::tcp>>(loop, socket.release());
   auto session = caf::openssl::make_session(system, socket.get(), side == control_side::accepted);
   if (!session) throw std::runtime_error{"cannot start the TLS session"};
-  return caf::make_counted<tls_scribe>(dynamic_cast<caf::io::network::default_multiplexer&>(loop),
-                                       socket.release(), std::move(session));
+  return caf::make_counted<bounded_scribe<tls_policy>>(loop, socket.release(), std::move(session));
 }
 
 } // namespace lamella::actors

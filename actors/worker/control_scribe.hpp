@@ -5,6 +5,8 @@
 
 #include <caf/io/scribe.hpp>
 
+#include <string_view>
+
 namespace caf {
 class actor_system;
 }
@@ -13,8 +15,20 @@ namespace lamella::actors {
 
 enum class control_side { accepted, connected };
 
+/// Bytes of a message, and messages within a message (an error carries one). CAF reads a message as
+/// long and as deep as its peer says, on the stack; the longest and the deepest of Lamella are far
+/// below: a trace of seconds has some MiB, an error in a reply is the second level.
+constexpr size_t control_message_max = 64 << 20, control_nesting_max = 32;
+
+/// Whether a message in CAF's binary format nests more than control_nesting_max messages. Counts
+/// the lists of types in it, so a text that contains many of them counts, too: no text of a user is
+/// ever part of a control message. Linear.
+bool nests_too_deeply(std::string_view bytes);
+
 /// Adds the socket to CAF's event loop, with mutual TLS first if `tls`. The certificates are read
-/// here, so that their errors are thrown here and not in CAF's thread. Throws std::runtime_error.
+/// here, so that their errors are thrown here and not in CAF's thread. The connection ends, with an
+/// error in the log, where the peer sends a message beyond the limits above. Throws
+/// std::runtime_error.
 caf::io::scribe_ptr make_scribe(caf::actor_system& system, net::owned_descriptor socket,
                                 control_side side, bool tls);
 

@@ -1,0 +1,128 @@
+/// A control process as small as can be.
+#pragma once
+
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/pools.hpp"
+#include "actors/protocol/status.hpp"
+#include "actors/protocol/system_config.hpp"
+#include "actors/protocol/traces.hpp"
+#include "actors/protocol/workers.hpp"
+#include "actors/worker/control_link.hpp"
+#include "actors/worker/door.hpp"
+#include "tests/actors/worker/joined.hpp"
+
+#include <caf/io/all.hpp>
+
+namespace lamella::actors::test {
+
+/// A real door, and a membership that takes whoever comes.
+class taker {
+public:
+  taker() : options_{2, control()}, system_{options_} {
+    const auto members =
+        system_.spawn([this](membership_actor::pointer self) { return behavior(self); });
+    door_config d{net::shared_secret::from_file(secret_file),
+                  "cluster",
+                  LAMELLA_VERSION,
+                  100,
+                  120'000,
+                  members,
+                  [] { return net::random_bytes(nonce_bytes); }};
+    door_ = system_.spawn(door, std::move(d));
+    members_ = members;
+    gate_ = publish_door(system_, door_, control(), {net::shared_secret::from_file(secret_file)});
+    port = gate_->port();
+  }
+  ~taker() {
+    gate_.reset();
+    caf::scoped_actor self{system_}; // the door obeys nobody without a name
+    self->send_exit(door_, caf::exit_reason::user_shutdown);
+    self->send_exit(members_, caf::exit_reason::user_shutdown);
+  }
+
+  /// The worker that has joined; null before.
+  worker_actor joined() {
+    std::lock_guard lock{mutex_};
+    return joined_;
+  }
+
+  /// Who wanted to leave.
+  std::vector<std::string> drained() {
+    std::lock_guard lock{mutex_};
+    return drained_;
+  }
+
+  static config::control_settings control() {
+    config::control_settings x;
+    x.listen = "127.0.0.1:0";
+    x.dead = std::chrono::seconds{120};
+    return x;
+  }
+
+  tests::scratch_folder folder;
+  std::filesystem::path secret_file = make_secret();
+  uint16_t port = 0;
+  std::atomic<bool> refuses{false}; ///< to let a worker leave
+
+private:
+  std::filesystem::path make_secret() {
+    const auto file = folder / "secret";
+    std::ofstream{file} << std::string(40, 's') << "\n";
+    chmod(file.c_str(), 0400);
+    return file;
+  }
+
+  membership_actor::behavior_type behavior(membership_actor::pointer self) {
+    return {[](const seat_ask& x) {
+              worker_terms t;
+              t.version = LAMELLA_VERSION;
+              t.kernels = "reference";
+              t.shapes = "any";
+              t.threads = 1;
+              t.transport = "shm";
+              t.link_secret = std::string(32, 'l');
+              return join_grant{x.proof, x.role, 0, 1, 0, t};
+            },
+            [this](const worker_facts& x) {
+              std::lock_guard lock{mutex_};
+              joined_ = x.handle;
+              return true;
+            },
+            [self](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
+              return self->make_response_promise<epoch_members>();
+            },
+            [](const epoch_next&) -> caf::result<epoch_members> {
+              return caf::make_error(ec::aborted);
+            },
+            [](const epoch_settled&) {},
+            [](const pool_resize&) { return pool_change{}; },
+            [this](const worker_drain& x) -> caf::result<pool_change> {
+              std::lock_guard lock{mutex_};
+              drained_.push_back(x.worker);
+              if (refuses) return caf::make_error(ec::resize_refused, "test");
+              return pool_change{"attention", 2, 1, "under way", {}};
+            },
+            [](const pool_balance&) {},
+            [](const pool_bounds&) {},
+            [](wake_atom, const std::string&, uint32_t) {},
+            [](const worker_stopped&) {},
+            [](const seat_failing&) {},
+            [](caf::tick_atom) {},
+            [](probe_atom) {},
+            [](const injure&) { return std::string{}; },
+            [](const trace_workers_ask&) { return trace_workers{}; },
+            [](status_atom) { return system_status{}; }};
+  }
+
+  system_config options_;
+  caf::actor_system system_;
+  std::mutex mutex_; ///< of the next one
+  worker_actor joined_;
+  std::vector<std::string> drained_;
+  door_actor door_;
+  std::unique_ptr<net::control_gate> gate_;
+  membership_actor members_;
+};
+
+} // namespace lamella::actors::test
