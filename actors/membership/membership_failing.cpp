@@ -1,23 +1,11 @@
 #include "actors/membership/membership_failing.hpp"
 
+#include "actors/membership/membership_plan.hpp"
 #include "actors/protocol/workers.hpp"
-#include "scheduler/membership/first_epoch.hpp"
 
 #include <fmt/format.h>
 
 namespace lamella::actors {
-
-namespace {
-
-using scheduler::beginning;
-using scheduler::seat;
-
-beginning beginning_of(const membership_state& st) {
-  return scheduler::first_epoch(st.config.shape, st.config.seats.all(), ready_seats(st),
-                                failing_seats(st));
-}
-
-} // namespace
 
 void note_failing(membership_state& st, const seat_failing& x) {
   const auto role = scheduler::role_named(x.role);
@@ -30,7 +18,7 @@ void note_failing(membership_state& st, const seat_failing& x) {
   // Where it has served, it waits for processes that are tried for ever; but what is broken in its
   // own process may be whole in another one.
   if (st.was_open && !x.here) return;
-  if (!st.config.on_hopeless || beginning_of(st) != beginning::hopeless) return;
+  if (!st.config.on_hopeless || !is_hopeless(st)) return;
   std::string all;
   for (const auto& [each, reason] : st.failing)
     all += (all.empty() ? "" : "; ") + scheduler::to_string(each) + ": " + reason;
@@ -42,13 +30,5 @@ void note_serving(membership_state& st, const membership_state::member& m) {
   st.refusals.erase(m.where);
   if (st.config.on_serving) st.config.on_serving(m.info);
 }
-
-std::set<seat> failing_seats(const membership_state& st) {
-  std::set<seat> result;
-  for (const auto& [where, reason] : st.failing) result.insert(where);
-  return result;
-}
-
-bool may_begin(const membership_state& st) { return beginning_of(st) == beginning::opens; }
 
 } // namespace lamella::actors

@@ -1,7 +1,7 @@
 #include "actors/membership/membership_plan.hpp"
 
-#include "actors/membership/membership_failing.hpp"
 #include "scheduler/cell_tables.hpp"
+#include "scheduler/membership/first_epoch.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -13,6 +13,11 @@ namespace {
 using scheduler::epoch_plan;
 using scheduler::seat;
 using scheduler::worker_role;
+
+scheduler::beginning beginning_of(const membership_state& st) {
+  return scheduler::first_epoch(st.config.shape, st.config.seats.all(), ready_seats(st),
+                                failing_seats(st));
+}
 
 /// Without the slow ones, but those that have KV: a shard keeps its part however slow it is.
 std::set<seat> well_seats(const membership_state& st, std::set<seat> ready) {
@@ -158,7 +163,7 @@ std::optional<next_epoch> fewer_shards(const membership_state& st) {
 } // namespace
 
 std::optional<next_epoch> next_plan(const membership_state& st, bool fewer) {
-  if (!st.was_open && !may_begin(st)) return std::nullopt;
+  if (!st.was_open && beginning_of(st) != scheduler::beginning::opens) return std::nullopt;
   if (st.apart && wants_other_sizes(st))
     if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying_seats(st))) return plan;
   if (auto plan = plan_of(st, in_force(st), staying_seats(st))) return plan;
@@ -186,6 +191,17 @@ std::optional<next_epoch> better_plan(const membership_state& st) {
       && !scheduler::could_grow(st.config.shape, st.newest.plan, staying))
     return std::nullopt;
   return plan;
+}
+
+bool is_hopeless(const membership_state& st) {
+  return beginning_of(st) == scheduler::beginning::hopeless
+         && !(st.was_open && next_plan(st, true));
+}
+
+std::set<seat> failing_seats(const membership_state& st) {
+  std::set<seat> result;
+  for (const auto& [where, reason] : st.failing) result.insert(where);
+  return result;
 }
 
 scheduler::kv_part part_of_shard(const membership_state& st, const epoch_design& design,

@@ -4,6 +4,7 @@
 #include "actors/membership/membership_state.hpp"
 
 #include <optional>
+#include <set>
 
 namespace lamella::actors {
 
@@ -23,6 +24,13 @@ std::optional<next_epoch> next_plan(const membership_state& st, bool fewer);
 /// their members, or more members than now, or a draining seat has lost its part, or its batches
 /// run otherwise. Nothing: there is none.
 std::optional<next_epoch> better_plan(const membership_state& st);
+
+/// Whether no epoch can be opened: no worker that may still come has the parts that are lacking,
+/// and the attention pool cannot do with the shards that are left.
+bool is_hopeless(const membership_state& st);
+
+/// Seats whose processes keep crashing: they are not waited for.
+std::set<scheduler::seat> failing_seats(const membership_state& st);
 
 /// Whether KV of the epoch that serves has to be copied before that one can replace it: a shard has
 /// another part or another seat than now.

@@ -1,8 +1,8 @@
 #include "actors/membership/membership_seats.hpp"
 
 #include "actors/machine/sizing.hpp"
-#include "actors/membership/membership_failing.hpp"
 #include "actors/membership/membership_pace.hpp"
+#include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_probe.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/shared/events.hpp"

@@ -12,6 +12,7 @@ namespace {
 
 struct scaled_world : membership_world {
   std::vector<std::set<scheduler::seat>> resized;
+  std::optional<std::string> hopeless; ///< why the service cannot serve
 
   /// `least_slots`: of a pool that serves with fewer shards after a loss.
   explicit scaled_world(uint32_t least_slots = 0)
@@ -31,6 +32,7 @@ struct scaled_world : membership_world {
             design.pool.own_slots = static_cast<uint32_t>(x.prefill_kv_bytes);
             return design;
           };
+          m.on_hopeless = [this](const std::string& why) { hopeless = why; };
           m.on_resize = [this](const auto& all) { resized.push_back(all); };
         }} {
     want_epoch();
@@ -286,6 +288,20 @@ TEST_CASE_FIXTURE(short_world,
   CHECK(opened[1].shards.size() == 2);
   advance(3s, 100ms);
   CHECK(opened.size() == 2);
+}
+
+TEST_CASE(
+    "A8 a shard of this process that fails for good ends a service that cannot do without it") {
+  const auto given_up = [](uint32_t least_slots) {
+    scaled_world w{least_slots};
+    w.end(w.a1.worker);
+    w.want_epoch();
+    caf::anon_send(w.members, seat_failing{"attention", 1, "no device", 6, true});
+    w.settle();
+    return w.hopeless;
+  };
+  CHECK(given_up(100) == std::nullopt); // one shard stores a request
+  CHECK(given_up(150) == "attention/1: no device, 6 times in a row");
 }
 
 TEST_CASE("A2 a pool that would be too small for a request waits for its shard") {
