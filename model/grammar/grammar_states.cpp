@@ -147,7 +147,8 @@ uint32_t grammar_states::reach_of(grammar::node_id at) const {
 }
 
 grammar_states::frame_id grammar_states::near_frame(frame_id top) {
-  std::vector<frame_id> way; // of those whose near one is to be found
+  auto& way = way_; // of those whose near one is to be found
+  way.clear();
   auto near = bottom;
   for (auto at = top; at != bottom; at = frames_[at].below) {
     if (near = frames_[at].near; near != unknown) break;

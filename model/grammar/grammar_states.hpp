@@ -195,6 +195,7 @@ private:
   size_t visits_ = 0;
   std::vector<uint8_t> telling_; ///< what telling_bytes() returned last
   std::vector<uint64_t> hashes_; ///< for it, and for innermost_of()
+  std::vector<frame_id> way_;    ///< for near_frame()
   mutable uint64_t work_ = 0;    ///< of all states
   bool accepts_ = false;
 };
