@@ -6,6 +6,5 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# = 2 ] || { sed -n '2,5p' "$0" >&2; exit 2; }
-skip() { echo "SKIPPED: $*"; exit 77; }
 . "$here/python.sh"
 exec "$PYTHON" "$here/files.py" "$1" "$2"

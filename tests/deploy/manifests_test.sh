@@ -6,8 +6,9 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# = 3 ] || { sed -n '2,5p' "$0" >&2; exit 2; }
-skip() { echo "SKIPPED: $*"; exit 77; }
-command -v openssl >/dev/null || skip "openssl is missing"
+. "$here/../lacks.sh"
+command -v openssl >/dev/null || lacks openssl openssl
+[ "${TEST_PACKAGES:-}" != installed ] || python3 -c 'import ensurepip' 2>/dev/null || lacks python3-venv "python3 -m venv"
 
 # An environment of its own with the schemas; without it they are not compared with anything.
 venv=$(dirname "$1")/manifests_venv

@@ -1,5 +1,6 @@
-# Sets PYTHON to one that reads YAML, for the tests of deploy/. Sourced; `skip` is the caller's.
+# Sets PYTHON to one that reads YAML, for the tests of deploy/. Sourced.
+. "$(dirname "${BASH_SOURCE[0]}")/../lacks.sh"
 for PYTHON in python3 /usr/bin/python3 ''; do
-  [ -n "$PYTHON" ] || skip "no Python here reads YAML (package: python3-yaml)"
+  [ -n "$PYTHON" ] || lacks python3-yaml "Python that reads YAML"
   "$PYTHON" -c 'import yaml' 2>/dev/null && break
 done

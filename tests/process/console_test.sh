@@ -6,8 +6,8 @@
 #
 # Exit code 77 means skipped: Chromium is missing. CONSOLE_PICTURES=FOLDER keeps pictures of the pages.
 set -u
-chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
-  { echo "SKIPPED: no Chromium; install the package chromium"; exit 77; }
+. "$(dirname "${BASH_SOURCE[0]}")/../lacks.sh"
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || lacks chromium Chromium
 . "$(dirname "${BASH_SOURCE[0]}")/tiny_service.sh"
 here=$source/tests/process
 

@@ -1,5 +1,6 @@
 # Hosts made of namespaces, for tests of several of them. Sourced.
 
+. "$(dirname "${BASH_SOURCE[0]}")/../lacks.sh"
 skip() { echo "SKIPPED: $*"; exit 77; }
 
 # enter_namespaces SCRIPT WORDS...: goes on in SCRIPT, called once more within namespaces of its own: none has a
@@ -8,9 +9,9 @@ skip() { echo "SKIPPED: $*"; exit 77; }
 enter_namespaces() {
   local tool inside why
   [ "${LAMELLA_TEST_INSIDE:-}" != yes ] || { mount -t tmpfs tmpfs /run; return; }
-  for tool in unshare ip openssl python3; do
-    command -v "$tool" >/dev/null || skip "$tool is missing (packages: util-linux iproute2 openssl)"
-  done
+  command -v unshare >/dev/null || skip "unshare is missing (package: util-linux)"
+  command -v ip >/dev/null || lacks iproute2 ip
+  for tool in openssl python3; do command -v "$tool" >/dev/null || lacks "$tool" "$tool"; done
   inside=(unshare --net --mount --pid --fork --kill-child --mount-proc)
   [ "$(id -u)" = 0 ] || inside=("${inside[0]}" --user --map-root-user "${inside[@]:1}")
   why=$("${inside[@]}" bash -c 'mount -t tmpfs tmpfs /run && ip netns add probe &&
