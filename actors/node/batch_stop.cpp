@@ -66,7 +66,7 @@ void batch_stop::stop(result done) {
   left_ = batches_.size();
   std::vector<scheduler::running_iteration> ends;
   for (const auto& x : batches_) ends.push_back(x.newest);
-  const auto further = scheduler::further_iterations(ends);
+  const auto further = scheduler::further_iterations(ends, self_->clock().now().time_since_epoch());
   for (size_t i = 0; i < batches_.size(); ++i) {
     batches_[i].further = further[i];
     if (further[i] == 0) tell_to_stop(i);

@@ -64,6 +64,12 @@ std::vector<decode_batch::departure> decode_batch::depart() {
   return gone;
 }
 
+decode_batch::nanoseconds decode_batch::rest(nanoseconds now) {
+  const bool ready = std::ranges::none_of(
+      rows_, [](const auto& x) { return x.second.waits && !x.second.leaving; });
+  return std::max(pace_.rest(now), gathering_.rest(now, ready));
+}
+
 decode_batch::step decode_batch::next(bool prompts_first) {
   step result;
   // Rows of a failed attempt are in the next one, which clears what is left of them.

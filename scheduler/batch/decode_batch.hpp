@@ -139,8 +139,8 @@ public:
 
   /// Recomputation of KV on that prefill stream has started (`some`) or ended.
   void rebuilds(stream_id prefill_stream, bool some) { pace_.rebuilds(prefill_stream, some); }
-  /// From `now` to the next launch; 0: at once.
-  nanoseconds rest(nanoseconds now) { return std::max(pace_.rest(now), gathering_.rest(now)); }
+  /// From `now` to the next launch; 0: at once. Cost: O(rows).
+  nanoseconds rest(nanoseconds now);
 
   /// The position of each sequence that goes on, those that have not got a row included.
   std::vector<std::pair<sequence_id, uint32_t>> positions() const;

@@ -23,8 +23,8 @@ constexpr join_share even_share(uint32_t sequences, uint32_t batches) {
 /// Sequences of the epoch before join the batch of the next one within milliseconds, each by a
 /// message of its own request. An iteration of the first of them would make all others wait for its
 /// end, and for that of the one behind it, which is launched early. The batch waits until all of
-/// its share have joined or, where it may have got its share, until none has joined for `quiet`;
-/// and for `longest` at most.
+/// its share have joined or, where it may have got its share, until none has joined for `quiet`; in
+/// both cases until the rows of all that have joined can run; and for `longest` at most.
 class join_gathering {
 public:
   using nanoseconds = std::chrono::nanoseconds;
@@ -41,12 +41,13 @@ public:
     newest_ = now;
   }
 
-  /// From `now` to the first launch; 0: at once, and for ever.
-  nanoseconds rest(nanoseconds now) {
+  /// From `now` to the first launch; 0: at once, and for ever. `ready`: no row waits for a token
+  /// mask.
+  nanoseconds rest(nanoseconds now, bool ready = true) {
     if (!waits_ || count_ == 0) return nanoseconds{0};
     auto end = first_ + longest;
-    if (count_ >= share_.least) end = std::min(end, newest_ + quiet);
-    if (count_ < share_.most && now < end) return end - now;
+    if (ready && count_ >= share_.least) end = std::min(end, newest_ + quiet);
+    if ((!ready || count_ < share_.most) && now < end) return end - now;
     waits_ = false;
     return nanoseconds{0};
   }

@@ -19,9 +19,19 @@ TEST_CASE("batches that end their iterations at about the same time launch no mo
   CHECK(further({{100ms, 20ms}, {109ms, 20ms}, {105ms, 20ms}}) == std::vector<uint32_t>{0, 0, 0});
 }
 
-TEST_CASE("a batch that would wait for more than half of its iteration launches another one") {
+TEST_CASE("a batch launches another iteration where that is closer to the end of the others") {
   CHECK(further({{100ms, 20ms}, {111ms, 20ms}}) == std::vector<uint32_t>{1, 0});
   CHECK(further({{100ms, 20ms}, {100ms, 70ms}}) == std::vector<uint32_t>{3, 0});
+  CHECK(further({{100ms, 20ms}, {106ms, 20ms}, {112ms, 20ms}}) == std::vector<uint32_t>{0, 0, 0});
+  CHECK(further({{100ms, 20ms}, {108ms, 20ms}, {118ms, 20ms}}) == std::vector<uint32_t>{1, 1, 0});
+}
+
+TEST_CASE("of staggered batches none waits for longer than all others take turns") {
+  // The fourth ends last, and the next iteration of the first one is as far behind it.
+  CHECK(further({{100ms, 20ms}, {105ms, 20ms}, {110ms, 20ms}, {115ms, 20ms}})
+        == std::vector<uint32_t>{0, 0, 0, 0});
+  CHECK(further({{100ms, 20ms}, {101ms, 20ms}, {112ms, 20ms}, {116ms, 20ms}})
+        == std::vector<uint32_t>{1, 1, 0, 0});
 }
 
 TEST_CASE("a batch that runs nothing stops at once, and nobody waits for its time") {

@@ -57,6 +57,19 @@ TEST_CASE("a batch that may have got its share waits for a moment, and not for e
   CHECK(late.rest(30ms) == 0ms);
 }
 
+TEST_CASE("a batch whose share has joined waits for token masks, and not for ever") {
+  join_gathering x{true, even_share(2, 1)};
+  x.joined(10ms);
+  x.joined(11ms);
+  CHECK(x.rest(11ms, false) == 19ms);
+  CHECK(x.rest(12ms, true) == 0ms);
+  CHECK(x.rest(12ms, false) == 0ms); // it has begun: who has no mask sits out
+  join_gathering late{true, even_share(1, 1)};
+  late.joined(10ms);
+  CHECK(late.rest(29ms, false) == 1ms);
+  CHECK(late.rest(30ms, false) == 0ms);
+}
+
 TEST_CASE("a batch waits for nobody where no sequence comes back") {
   join_gathering x{true, even_share(0, 2)};
   x.joined(10ms);
