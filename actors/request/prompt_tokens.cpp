@@ -84,7 +84,7 @@ std::vector<model::token_id> chat_tokens(const service& s,
       return chat_tokens(s, other, tools, more, add_generation_prompt, most);
     throw net::invalid_value("messages", "the chat template rejects the messages: " + e.told());
   }
-  if (s.chat_hides_users) check_shown(segments, messages);
+  if (s.chat_hides_users && most != any_length) check_shown(segments, messages);
   check_length(s.text->fewest_tokens(segments), most, "messages");
   auto ids = s.text->encode(segments);
   add_bos(s, ids);

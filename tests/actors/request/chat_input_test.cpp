@@ -50,11 +50,23 @@ TEST_CASE("a template that leaves out what users say is no answer to them") {
       with_template("{% for m in messages %}<{{ m.role }}>{{ m.content.text }}{% endfor %}");
   REQUIRE(hides.chat);
   CHECK(hides.chat_hides_users);
-  CHECK(prompt(hides, one_user).find("leaves out what users say") != std::string::npos);
-  CHECK(prompt(hides, R"([{"role":"system","content":"be brief"}])") == "<system>");
+  const auto answered = [](const service& s, const std::string& role) {
+    net::chat_message message;
+    message.role = role;
+    message.content = "hello there";
+    try {
+      return std::to_string(chat_tokens(s, {message}, {}, {}, true, 1'000).size());
+    } catch (const net::api_error& e) {
+      return e.message;
+    }
+  };
+  CHECK(answered(hides, "user").find("leaves out what users say") != std::string::npos);
+  CHECK(answered(hides, "system").size() < 4);
+  CHECK(prompt(hides, one_user) == "<user>"); // /tokenize shows what the template makes
   const auto shows =
       with_template("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}");
   CHECK_FALSE(shows.chat_hides_users);
+  CHECK(answered(shows, "user").size() < 4);
   CHECK(prompt(shows, one_user) == "<user>hello there");
 }
 
