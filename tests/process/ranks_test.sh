@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Replicas of several ranks in worker processes: the tokens of a single process with as many ranks, whoever is killed.
+# Replicas of several ranks in worker processes: the tokens of a single process with as many ranks, whoever is killed,
+# and whether batches stay on their replicas or rotate.
 #
 # usage: tests/process/ranks_test.sh LAMELLA WRITE_TINY_MODEL SOURCE
 set -uo pipefail
@@ -35,5 +36,14 @@ serve parity.log --config "$source/config/parity.yaml" "${tiny[@]}"
 killed "L-M03 L-M26 a shard with parity is killed" single.txt "$requests" "$(part 'shard 1')"
 expect "L-M03 L-M26 its KV is the others' and the parity's" "1 0" "$((parity > 0)) $computed"
 stop "with parity"
+
+serve rotation.log --config "$source/config/rotational.yaml" "${tiny[@]}" --set batching.max_batch=8
+answers rotation.txt $requests
+cmp -s single.txt rotation.txt
+expect "L-M03 L-M17 batches rotate over replicas of ranks: the tokens of a single process" 0 $?
+killed "L-M03 L-M17 a replica of the rotation is killed" single.txt "$requests" "$(part 'replica 1')"
+killed "L-M03 L-M17 a shard of the rotation is killed" single.txt "$requests" "$(part 'shard 2')"
+expect "L-M03 L-M17 it still rotates" True "$(status | json 'x["pipeline"]["rotates"]')"
+stop "the rotation"
 
 finish
