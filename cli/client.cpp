@@ -34,7 +34,7 @@ std::string server_choice::api_key() const {
   for (std::string line; std::getline(in, line);) {
     const auto first = line.find_first_not_of(" \t\r");
     if (first == std::string::npos || line[first] == '#') continue;
-    const auto key = line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+    auto key = line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
     for (const char c : key)
       if (c <= ' ' || c > '~' || key.size() > key_line_bytes)
         throw command_error{exit_damaged_input,

@@ -2,6 +2,7 @@
 #include "actors/machine/devices.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/prefills.hpp"
+#include "base/errno_text.hpp"
 #include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
@@ -44,7 +45,7 @@ std::string why_not_listen(const std::string& where) {
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const bool bound =
         fd >= 0 && bind(fd, each->ai_addr, each->ai_addrlen) == 0 && ::listen(fd, 1) == 0;
-    why = bound ? "" : std::strerror(errno);
+    why = bound ? "" : errno_text();
     if (fd >= 0) close(fd);
     if (bound) break;
   }

@@ -1,5 +1,6 @@
 #include "cli/data_files.hpp"
 
+#include "base/errno_text.hpp"
 #include "cli/commands.hpp"
 #include "config/nearest.hpp"
 
@@ -92,8 +93,7 @@ void read_data_file(const std::string& path, const std::function<void(std::istre
   if (std::filesystem::is_directory(path, failure))
     throw command_error{exit_missing_input, path + " is a folder, not a file"};
   std::ifstream file{path, std::ios::binary};
-  if (!file)
-    throw command_error{exit_missing_input, "cannot open " + path + ": " + std::strerror(errno)};
+  if (!file) throw command_error{exit_missing_input, "cannot open " + path + ": " + errno_text()};
   char magic[6] = {};
   file.read(magic, sizeof magic);
   file.clear();

@@ -21,8 +21,8 @@ work_report since_last(membership_state& st, const seat& who, uint32_t incarnati
   auto& [whose, last] = st.done[who];
   if (whose != incarnation) last = {};
   whose = incarnation;
-  const work_report x{who, now.iterations - last.iterations, now.units - last.units,
-                      std::chrono::nanoseconds{now.busy_ns - last.busy_ns}};
+  work_report x{who, now.iterations - last.iterations, now.units - last.units,
+                std::chrono::nanoseconds{now.busy_ns - last.busy_ns}};
   last = now;
   return x;
 }

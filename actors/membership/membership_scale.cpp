@@ -124,7 +124,7 @@ pool_change begin_change(membership_ptr self, const resized_part& what, const wa
       {"pool", st.changing->pool}, {"from", from}, {"to", wanted.members}};
   add_what_else(fields, *st.changing);
   tell(event_kind::pool_resizing, std::move(fields));
-  const auto answer = *st.changing;
+  auto answer = *st.changing;
   changed(self);
   effects.consider("the pool " + text_of(answer) + " changes its size");
   return answer;

@@ -194,7 +194,7 @@ void node::impl::load_weights(const load_progress& progress) {
   const auto began = std::chrono::steady_clock::now();
   const auto ranks = model.program->ranks();
   const auto pack = [&](gpu::device& where, uint32_t rank) {
-    const auto packed = pack_weights(
+    auto packed = pack_weights(
         model, where,
         [&](uint64_t done, uint64_t total) {
           done += rank * total;

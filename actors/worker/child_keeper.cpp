@@ -5,13 +5,13 @@
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
+#include "base/errno_text.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fstream>
 
 #include <fcntl.h>
@@ -120,7 +120,7 @@ void start(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   }
   x.pid = 0;
   x.restarts.on_fault(now);
-  put_off(self, x, 0, std::string{"cannot be started: "} + std::strerror(error), now);
+  put_off(self, x, 0, std::string{"cannot be started: "} + errno_text(error), now);
 }
 
 void forgive(keeper_ptr self) {

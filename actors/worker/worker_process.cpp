@@ -69,9 +69,9 @@ session_end meaning_of(caf::actor_system& system, const caf::error& reason) {
 
 } // namespace
 
-worker_process::worker_process(worker_options options, net::shared_secret secret,
+worker_process::worker_process(worker_options options, const net::shared_secret& secret,
                                link_port_maker links)
-    : options_{std::move(options)}, secret_{std::move(secret)}, links_{std::move(links)} {}
+    : options_{std::move(options)}, secret_{secret}, links_{std::move(links)} {}
 
 /// Engine and device; throws std::runtime_error that says what is missing.
 void worker_process::open(const worker_terms& terms) {

@@ -48,7 +48,7 @@ enum class session_end {
 /// Keeps engine, device and weights between sessions, so that a rejoin does not reload them.
 class worker_process {
 public:
-  worker_process(worker_options options, net::shared_secret secret, link_port_maker links);
+  worker_process(worker_options options, const net::shared_secret& secret, link_port_maker links);
 
   /// Runs one session with the control process until it ends for one of the reasons above; logs the
   /// reason in one line. Both are polled ten times a second, `stop` also while loading; `hurry`

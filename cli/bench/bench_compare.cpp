@@ -65,7 +65,7 @@ double ratio_of(const pair_of_parts& x, size_t figure) {
 
 double at_share(std::vector<double>& values, double share) {
   if (values.empty()) return latency_summary::nothing;
-  const auto n = static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  const auto n = static_cast<size_t>(std::lround(share * static_cast<double>(values.size() - 1)));
   std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(n), values.end());
   return values[n];
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -14,7 +15,7 @@ namespace {
 /// Nearest rank; nothing of nothing.
 std::optional<double> quantile(const std::vector<double>& sorted, double q) {
   if (sorted.empty()) return std::nullopt;
-  return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return sorted[static_cast<size_t>(std::lround(q * static_cast<double>(sorted.size() - 1)))];
 }
 
 /// "12", or "-" where there is nothing.

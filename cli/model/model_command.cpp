@@ -20,7 +20,7 @@ struct model_choice {
 };
 
 std::filesystem::path path_of(const model_choice& x) {
-  const auto path = x.path.empty() ? model::default_model_path() : std::filesystem::path{x.path};
+  auto path = x.path.empty() ? model::default_model_path() : std::filesystem::path{x.path};
   if (!std::filesystem::exists(path))
     throw command_error{exit_missing_input, "model file not found: " + path.string(),
                         x.path.empty() ? "run 'lamella model fetch', or give --model PATH"

@@ -105,7 +105,7 @@ other_run run_splitwise(const simulate_options& o, const scheduler::constants& c
     options.failures.push_back(machine_failure_of(text, prompts + tokens));
   const auto r = scheduler::simulate_splitwise(design, machine("DGX-A100"), trace, options);
   other_run run;
-  const auto kw = scheduler::built_in_devices();
+  const auto& kw = scheduler::built_in_devices();
   const auto* a100 = scheduler::find_device(kw, "A100-80G-SXM");
   // Machine power is known relative to a DGX-A100; its devices' share is the scale.
   run.design = {

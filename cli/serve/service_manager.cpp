@@ -1,5 +1,7 @@
 #include "cli/serve/service_manager.hpp"
 
+#include "base/errno_text.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
@@ -60,7 +62,7 @@ void service_manager::tell(const std::string& assignments, int flags) const {
           < 0
       && flags == 0)
     spdlog::warn("service manager notification failed message=\"{}\" reason=\"{}\"",
-                 assignments.substr(0, assignments.find('\n')), std::strerror(errno));
+                 assignments.substr(0, assignments.find('\n')), errno_text());
 }
 
 } // namespace lamella::cli

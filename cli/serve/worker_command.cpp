@@ -161,8 +161,8 @@ int work(const worker_flags& flags) {
   const auto log = log_of(flags);
   auto options = options_of(flags);
   configure_log(log, false, options.name);
-  auto secret = secret_of(flags);
-  actors::worker_process process{std::move(options), std::move(secret),
+  const auto secret = secret_of(flags);
+  actors::worker_process process{std::move(options), secret,
                                  actors::data_plane_links(flags.listen)};
   const auto stop = [&] { return signals.terminate_asked(); };
   const auto hurry = [&] { return signals.terminate_asked_again(); };

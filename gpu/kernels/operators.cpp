@@ -1,5 +1,6 @@
 #include "gpu/kernels/operators.hpp"
 
+#include "base/errno_text.hpp"
 #include "gpu/kernels/sets.hpp"
 
 #include <string>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #endif
 
 namespace lamella::gpu {
@@ -48,8 +48,8 @@ const std::string& tiles_refused() {
   static const std::string reason = [] {
 #if defined(__x86_64__) && defined(__linux__)
     constexpr long request_permission = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM
-    return std::string{
-        syscall(SYS_arch_prctl, request_permission, tile_data) == 0 ? "" : std::strerror(errno)};
+    return std::string{syscall(SYS_arch_prctl, request_permission, tile_data) == 0 ? ""
+                                                                                   : errno_text()};
 #else
     return std::string{"unknown to this system"};
 #endif

@@ -33,9 +33,9 @@ void step_lane::push(step_span span) {
     return;
   }
   if (spans_.size() < room_) {
-    spans_.push_back(std::move(span));
+    spans_.push_back(span);
   } else if (room_ > 0) {
-    spans_[oldest_] = std::move(span);
+    spans_[oldest_] = span;
     oldest_ = (oldest_ + 1) % room_;
     ++dropped_;
   }

@@ -187,7 +187,7 @@ bool is_written(std::string_view written, const tool_dialect& form, const std::s
 } // namespace
 
 std::string tool_dialect::mark() const {
-  const auto all = begin + open;
+  auto all = begin + open;
   if (!all.starts_with('<') && !all.starts_with('[')) return all;
   const auto last = all.find(all[0] == '<' ? '>' : ']');
   if (last == all.npos || last + 1 == all.size()) return all;

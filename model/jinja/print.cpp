@@ -98,7 +98,7 @@ std::string real_text(double x) {
   char digits[40];
   const auto scientific =
       std::to_chars(digits, digits + sizeof digits, x, std::chars_format::scientific);
-  const std::string text{digits, scientific.ptr};
+  std::string text{digits, scientific.ptr};
   const int exponent = std::atoi(text.c_str() + text.find('e') + 1);
   if (exponent >= -4 && exponent < 16) {
     char plain[400];

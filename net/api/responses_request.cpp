@@ -81,7 +81,7 @@ json_value read_reasoning(json_object_reader& body) {
 
 /// `text`, and the format that it asks for.
 json_value read_text(json_object_reader& body, generation_params& p) {
-  const json_value plain = json_value::object{{"format", json_value::object{{"type", "text"}}}};
+  json_value plain = json_value::object{{"format", json_value::object{{"type", "text"}}}};
   const auto* value = body.find("text");
   if (value == nullptr) return plain;
   json_object_reader text(*value, "text", body);

@@ -126,7 +126,7 @@ std::string tool_use::key() const {
 }
 
 std::string read_function_name(json_object_reader& function, size_t longest) {
-  const auto name = function.required_string("name", {1, longest});
+  auto name = function.required_string("name", {1, longest});
   if (!is_function_name(name))
     throw invalid_value(function.path("name"),
                         function.path("name") + " is " + to_json(json_value(name))

@@ -63,7 +63,7 @@ data_plane::impl::impl(data_plane_options o)
     throw std::invalid_argument{"the data plane secret has " + std::to_string(options.secret.size())
                                 + " bytes, at least " + std::to_string(secret_bytes_min)
                                 + " are needed"};
-  if (options.unix_path.find_first_of(";") != std::string::npos)
+  if (options.unix_path.find(';') != std::string::npos)
     throw std::invalid_argument{"the path of a data plane's socket must not contain ';'"};
   self.process = random_name();
   self.host = host_identity();

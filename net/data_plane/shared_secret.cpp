@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <system_error>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -35,7 +36,7 @@ std::string read_private(const std::filesystem::path& file) {
     throw std::runtime_error("secret file " + file.string() + ": " + what);
   };
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) refuse(std::strerror(errno));
+  if (fd < 0) refuse(std::generic_category().message(errno));
   struct stat about {};
   std::string text(file_bytes_max + 1, '\0');
   size_t got = 0;

@@ -1,5 +1,7 @@
 #include "net/link/tcp_link.hpp"
 
+#include "base/errno_text.hpp"
+
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
@@ -129,7 +131,7 @@ void tcp_link::push() {
       } else {
         timed_out_ |= errno == ETIMEDOUT;
         asio::post(executor_, [self = shared_from_this(), reason = errno] {
-          self->close(channel_state::closed, std::string{"writing: "} + std::strerror(reason));
+          self->close(channel_state::closed, std::string{"writing: "} + errno_text(reason));
         });
       }
       return;
@@ -208,7 +210,7 @@ void tcp_link::read() {
     }
     if (got <= 0) {
       refuse(channel_state::closed,
-             got == 0 ? "the peer closed it" : std::string{"reading: "} + std::strerror(errno));
+             got == 0 ? "the peer closed it" : std::string{"reading: "} + errno_text());
       break;
     }
     const auto direct = std::min(static_cast<size_t>(got), payload_left);

@@ -1,8 +1,9 @@
 #include "net/rdma/fhbn_probe.hpp"
 
+#include "base/errno_text.hpp"
+
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace lamella::net {
@@ -24,7 +25,6 @@ private:
   F f_;
 };
 
-std::string errno_text() { return std::strerror(errno); }
 std::string cuda_text(int code) { return "CUDA error " + std::to_string(code); }
 
 /// A probe in progress. Each step returns whether it passed and notes why.

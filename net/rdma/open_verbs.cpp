@@ -2,13 +2,13 @@
 
 #if defined(LAMELLA_HAS_VERBS)
 
+#include "base/errno_text.hpp"
 #include "net/rdma/verbs_queue.hpp"
 #if defined(LAMELLA_HAS_MLX5DV)
 #include "net/rdma/mlx5_pair.hpp"
 #endif
 
 #include <cerrno>
-#include <cstring>
 
 namespace lamella::net {
 
@@ -45,7 +45,7 @@ template <class Use> std::string for_each_device(const Use& use) {
   if (list == nullptr)
     return errno == ENOSYS
                ? std::string{"no RDMA in this kernel: no module of an adapter is loaded"}
-               : std::string{"no RDMA device: "} + std::strerror(errno);
+               : std::string{"no RDMA device: "} + errno_text();
   for (int i = 0; i < count; ++i)
     if (!use(list[i])) break;
   lib.free_devices(list);

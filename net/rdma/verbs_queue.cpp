@@ -2,12 +2,13 @@
 
 #include "net/rdma/verbs_queue.hpp"
 
+#include "base/errno_text.hpp"
+
 #include <openssl/rand.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <stdexcept>
 
 namespace lamella::net {
@@ -21,7 +22,7 @@ constexpr uint8_t hops_max = 64;
 constexpr uint32_t blocks_of_write = 8; ///< of a ring's entry for one write, at most
 
 [[noreturn]] void fail(const std::string& what, int reason = errno) {
-  throw std::runtime_error{what + ": " + std::strerror(reason)};
+  throw std::runtime_error{what + ": " + errno_text(reason)};
 }
 
 uint32_t random_packet_number() {
@@ -41,7 +42,7 @@ ibv_mr* register_memory(ibv_pd* domain, const verbs_memory& of, std::span<std::b
         lib.register_dma_buf(domain, static_cast<uint64_t>(x.data() - of.exported), x.size(),
                              reinterpret_cast<uint64_t>(x.data()), of.dma_buf, access);
     if (region != nullptr) return region;
-    why = std::string{"dma-buf: "} + std::strerror(errno) + "; by address: ";
+    why = std::string{"dma-buf: "} + errno_text() + "; by address: ";
   } else if (of.dma_buf >= 0) {
     why = "dma-buf: needs rdma-core 34; by address: ";
   }

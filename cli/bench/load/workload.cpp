@@ -244,7 +244,8 @@ std::optional<std::chrono::nanoseconds> workload::arrival(uint64_t index) const 
   const auto n = trace_.size();
   const double last = trace_.back().arrival_s,
                round = last + (n > 1 ? last / static_cast<double>(n - 1) : 1);
-  const double at = static_cast<double>(index / n) * round + trace_[index % n].arrival_s;
+  const auto rounds = index / n;
+  const double at = static_cast<double>(rounds) * round + trace_[index % n].arrival_s;
   return std::chrono::nanoseconds{static_cast<int64_t>(at / trace_speed_ * 1e9)};
 }
 

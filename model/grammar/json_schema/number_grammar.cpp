@@ -266,7 +266,7 @@ bool operator<(const decimal& a, const decimal& b) {
 
 std::optional<decimal> bound_of(const json_value& number, number_form form, bound_side side,
                                 bool excluded) {
-  const auto given = decimal::from(number);
+  auto given = decimal::from(number);
   if (!given) return {};
   const auto* whole = number.get_if<int64_t>();
   const double nearest = whole != nullptr ? static_cast<double>(*whole) : *number.get_if<double>();

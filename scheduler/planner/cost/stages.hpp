@@ -14,7 +14,8 @@ constexpr uint32_t stage_of(uint32_t layer, uint32_t layers, uint32_t stages) {
 /// What the fullest stage has of all layers: of the weights, of the KV that lies beside them and of
 /// the time of an iteration.
 constexpr double fullest_stage(uint32_t layers, uint32_t stages) {
-  return static_cast<double>((layers + stages - 1) / stages) / layers;
+  const uint32_t of_fullest = (layers + stages - 1) / stages;
+  return static_cast<double>(of_fullest) / layers;
 }
 
 } // namespace lamella::scheduler

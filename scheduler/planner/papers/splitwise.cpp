@@ -69,7 +69,7 @@ public:
     r_.seconds = now_;
     if (now_ > 0) r_.mean_decoding /= now_;
     if (r_.transfers > 0) r_.transfer_s /= static_cast<double>(r_.transfers);
-    return std::move(r_);
+    return r_;
   }
 
 private:
