@@ -8,6 +8,7 @@
 #include <queue>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace lamella::model {
 
@@ -86,6 +87,8 @@ private:
   void come_to(state_id x, origin way) {
     if (x == grammar_states::dead) return;
     if (states_.is_narrowed(x)) refuse(way);
+    if (come_to_.size() <= x) come_to_.resize(2 * size_t{x} + 64);
+    if (std::exchange(come_to_[x], char{1}) != 0) return; // most_ has it
     const auto places = states_.places_of(x);
     const auto [most, fresh] = most_.try_emplace(states_.innermost_of(x), places);
     if (!fresh && places <= most) return;
@@ -180,6 +183,7 @@ private:
   const size_t work_max_;
   size_t most_alike_ = 0, most_alike_found_ = 0; ///< of all states; at which work
   size_t work_ = 0, loops_work_ = 0;             ///< the second: of ways that are walked again
+  std::vector<char> come_to_;                    ///< by state
   std::vector<place> found_;
   /// Places at one node, places, and of found_.
   std::priority_queue<std::tuple<size_t, size_t, uint32_t>> most_first_;

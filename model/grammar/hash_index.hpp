@@ -44,7 +44,7 @@ private:
   }
   void grow() {
     const auto old = std::exchange(
-        slots_, std::vector<slot>(slots_.empty() ? 64 : 4 * slots_.size(), slot{0, none}));
+        slots_, std::vector<slot>(slots_.empty() ? 64 : 2 * slots_.size(), slot{0, none}));
     for (const auto& x : old)
       if (x.second != none) put(x);
   }
@@ -108,7 +108,7 @@ private:
 
   size_t start(uint64_t x) const { return mix(0, x) & (slots_.size() - 1); }
   void grow() {
-    auto old = std::exchange(slots_, std::vector<slot>(slots_.empty() ? 64 : 4 * slots_.size()));
+    auto old = std::exchange(slots_, std::vector<slot>(slots_.empty() ? 64 : 2 * slots_.size()));
     const auto round = std::exchange(round_, 1);
     size_ = 0;
     for (const auto& x : old)
