@@ -107,6 +107,23 @@ TEST_CASE("V-M08 a shard attends to a mini-batch while the next one is on the wi
   }
 }
 
+TEST_CASE(
+    "L-M15 a shard attends to old positions before K and V are there, and answers with them") {
+  shard s{1};
+  attention_runner runs{s.cache, s.memory->ops(), s.launch(1), {{s.forth.from, s.back.to}}};
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    CAPTURE(layer);
+    CHECK(s.step(runs) == progress::blocked);
+    s.send(3, layer, frame_kind::q);
+    CHECK(s.step(runs) == progress::advanced); // its old positions
+    CHECK(s.step(runs) == progress::blocked);
+    CHECK_FALSE(s.take_output());
+    s.send(3, layer, frame_kind::kv);
+    CHECK(s.step(runs) == (layer + 1 < layers ? progress::advanced : progress::done));
+    CHECK(s.take_output() == 3 * kv_heads * dim * 2);
+  }
+}
+
 TEST_CASE("V-M08 a replica may be ahead of a shard by a layer with any number of mini-batches") {
   for (uint32_t parts : {1u, 2u, 3u}) {
     shard s{parts};
