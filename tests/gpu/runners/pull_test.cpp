@@ -207,6 +207,38 @@ TEST_CASE(
   CHECK(w.hand_over->is_taken(0, 6, layers - 1));
 }
 
+TEST_CASE("S-M16 slots are written again when the pull before has read them, layer by layer") {
+  world w;
+  attention_launch x;
+  x.tag.iteration = 9;
+  x.rows = 1;
+  x.spans = {{0, 1, 4, 0, 1}};
+  x.runs = {{0, 5}};
+  x.hand_over = w.hand_over;
+  x.fences = {5, 0};
+  attention_runner runs{w.source, w.prefill->ops(), x, {{w.back.from, w.forth.to}}};
+  const auto send = [&](uint32_t layer, frame_kind kind) {
+    const auto bytes = kv_heads * dim * 2 * (kind == frame_kind::kv ? 2 : 1);
+    std::fill_n(w.back.to->reserve(bytes), bytes, std::byte{0});
+    w.back.to->commit({0, 9, 0, layer, kind, 0});
+  };
+  w.hand_over->take(0, 4, layers - 1); // the pull before that one
+  for (uint32_t l = 0; l < layers; ++l) {
+    CAPTURE(l);
+    const auto old = row_of(*w.source, l, 4);
+    send(l, frame_kind::q);
+    send(l, frame_kind::kv);
+    CHECK(w.step(runs) == progress::advanced);
+    CHECK(w.step(runs) == progress::blocked);
+    CHECK(row_of(*w.source, l, 4) == old);
+    CHECK_FALSE(w.hand_over->is_written(9, l));
+    w.hand_over->take(0, 5, l);
+    CHECK(w.step(runs) == (l + 1 == layers ? progress::done : progress::advanced));
+    CHECK(row_of(*w.source, l, 4) != old);
+    CHECK(w.hand_over->is_written(9, l));
+  }
+}
+
 TEST_CASE("L-M27 S-M14 streams of an engine pull from each other") {
   host_engine engine{2, reference_operators()};
   const auto from = engine.make_device("from"), to = engine.make_device("to");
