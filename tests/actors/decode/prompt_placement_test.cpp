@@ -147,6 +147,31 @@ TEST_CASE("S-M09 S-M07 a replica that is mixed for long computes prompts, until 
   CHECK(mixed(1));
 }
 
+TEST_CASE("S-M09 the last replica that decodes does not change its pool") {
+  auto c = small();
+  c.batches = 1;
+  c.slots = 10'000;
+  c.limits = {64, 1'000'000};
+  c.prefill_workers = 1;
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches;
+  c.overflow_tokens = 1000;
+  c.repurpose_s = 30;
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  const auto is_mixed = [&] {
+    return c.metrics->scrape().body.find("lamella_mixed_replicas 1\n") != std::string::npos;
+  };
+  world w{c};
+  w.offer(1, 900);
+  const auto second = w.offer(2, 600);
+  REQUIRE(second->came);
+  CHECK(second->value.prefill_worker == 1);
+  CHECK(is_mixed());
+  w.sched.advance_time(std::chrono::seconds{31});
+  w.tell(prefill_load{stream_id{0}, 600}); // sorts the machines
+  CHECK(is_mixed());
+}
+
 TEST_CASE(
     "S-M03 S-M07 S-M08 a prefill seat computes prompts, and decodes while all others are full") {
   auto c = small();
