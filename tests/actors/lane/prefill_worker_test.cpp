@@ -65,6 +65,15 @@ TEST_CASE("scheduler and request hear when a prompt's turn comes, and how long t
   CHECK(second->value.waited_us == 250'000);
 }
 
+TEST_CASE("S-M06 the scheduler hears what is left of the prompts that have begun") {
+  world w;
+  w.offer(prompt_of(1, 19));
+  w.offer(prompt_of(2, 21));
+  CHECK(w.scheduler->left == std::vector<uint64_t>{11}); // the other one waits
+  for (uint64_t i = 1; i <= 5; ++i) w.answer(i);
+  CHECK(w.scheduler->left == std::vector<uint64_t>{11, 3, 16, 8, 0});
+}
+
 TEST_CASE("S-M10 a short prompt is computed between the chunks of a long one that came before") {
   world w;
   const auto first = w.offer(prompt_of(1, 40));
