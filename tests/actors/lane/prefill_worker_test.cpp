@@ -13,7 +13,8 @@ struct world : stage {
   std::shared_ptr<scheduler_book> scheduler = std::make_shared<scheduler_book>();
   prefill_worker_actor worker;
 
-  explicit world(uint32_t chunk = 8) {
+  explicit world(uint32_t chunk = 8,
+                 scheduler::prompt_order order = scheduler::prompt_order::fair) {
     lane_config c;
     auto& prompts = c.prompts.emplace();
     c.target.stream = stream_id{0};
@@ -21,6 +22,7 @@ struct world : stage {
     c.target.shards = {spawn(stand_in_shard(shard))};
     c.target.allocator = spawn(stand_in_allocator(kv));
     prompts.chunk_tokens = chunk;
+    prompts.order = order;
     prompts.decode_beside = {spawn(stand_in_batch(beside))};
     c.scheduler = spawn(stand_in_scheduler(scheduler));
     worker = spawn(lane, std::move(c));
@@ -178,6 +180,20 @@ TEST_CASE("S-M10 short prompts share an iteration, in the order they came") {
   CHECK_FALSE(c->came);
   w.answer(3);
   CHECK(c->value.tokens.at(0).token == token_for(4, 0, 0));
+}
+
+TEST_CASE("S-M10 first come, first served: a short prompt waits for a long one that came before") {
+  world w{8, scheduler::prompt_order::fcfs};
+  const auto first = w.offer(prompt_of(1, 40)), second = w.offer(prompt_of(2, 4));
+  for (uint64_t i = 1; i <= 5; ++i) {
+    CHECK_FALSE(first->came);
+    CHECK(w.replica->launch_of(i).tokens.size() == 8);
+    CHECK(w.scheduler->begun.size() == 1);
+    w.answer(i);
+  }
+  CHECK(first->came);
+  w.answer(6);
+  CHECK(second->came);
 }
 
 TEST_CASE("A queued prompt is cancelled at once, a running one when its iteration has ended") {
