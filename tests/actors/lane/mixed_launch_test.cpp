@@ -7,9 +7,10 @@ namespace lamella::actors::test {
 namespace {
 
 struct world : batch_world {
-  explicit world(bool stands = false) : batch_world{100, false, stands ? standing : mixed} {}
+  explicit world(void (*more)(lane_config&) = mixed) : batch_world{100, false, more} {}
 
   static void mixed(lane_config& c) { c.prompts.emplace().chunk_tokens = 8; }
+  static void wide(lane_config& c) { c.prompts.emplace().chunk_tokens = 200; }
   static void standing(lane_config& c) {
     mixed(c);
     c.tokens->batch.stand_backs = 2;
@@ -39,7 +40,7 @@ struct world : batch_world {
 } // namespace
 
 TEST_CASE("S-M12 sequences that decode sit launches out while more prompts wait than fit beside") {
-  world w{true};
+  world w{world::standing};
   w.join(w.joining(1));
   w.offer(prompt_of(3, 200)); // more than the first mixed launch takes
   w.play(2);                  // those that were under way
@@ -79,6 +80,21 @@ TEST_CASE("S-M02 V-M16 a launch has a row of each sequence that decodes and a pi
   CHECK(w.tokens(1) == before + 3);
   CHECK(w.client->tokens[seq(2)].back().value.token
         == token_for(2, 0, static_cast<uint32_t>(w.tokens(2))));
+}
+
+TEST_CASE("V-M16 a launch that took too long is followed by one with half of the prompt's rows") {
+  world w{world::wide};
+  w.join(w.joining(1));
+  w.offer(prompt_of(3, 400));
+  w.play(2); // those that were under way
+  const auto first = w.prompt_rows();
+  CHECK(first > 32);
+  CHECK(first <= scheduler::composer::work_first);
+  w.advance(std::chrono::milliseconds{500}, std::chrono::milliseconds{100});
+  w.answer_newest();
+  CHECK(w.newest().spans.size() == 2);
+  CHECK(w.prompt_rows() > 16);
+  CHECK(w.prompt_rows() <= first / 2);
 }
 
 TEST_CASE("S-M02 what a prompt samples and what sequences sample is not confused") {
