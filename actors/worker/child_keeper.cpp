@@ -120,7 +120,7 @@ void start(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   }
   x.pid = 0;
   x.restarts.on_fault(now);
-  put_off(self, x, 0, std::string{"cannot be started: "} + errno_text(error), now);
+  put_off(self, x, 0, "cannot be started: " + errno_text(error), now);
 }
 
 void forgive(keeper_ptr self) {

@@ -131,7 +131,7 @@ void tcp_link::push() {
       } else {
         timed_out_ |= errno == ETIMEDOUT;
         asio::post(executor_, [self = shared_from_this(), reason = errno] {
-          self->close(channel_state::closed, std::string{"writing: "} + errno_text(reason));
+          self->close(channel_state::closed, "writing: " + errno_text(reason));
         });
       }
       return;
@@ -209,8 +209,7 @@ void tcp_link::read() {
       break;
     }
     if (got <= 0) {
-      refuse(channel_state::closed,
-             got == 0 ? "the peer closed it" : std::string{"reading: "} + errno_text());
+      refuse(channel_state::closed, got == 0 ? "the peer closed it" : "reading: " + errno_text());
       break;
     }
     const auto direct = std::min(static_cast<size_t>(got), payload_left);

@@ -46,7 +46,7 @@ mlx5_pair::mlx5_pair(std::shared_ptr<const verbs_port> port, const verbs_memory&
   mlx5dv_cq completions{};
   both.cq = {pair_->completions(), &completions};
   if (const int reason = lib.look_inside(&both, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ); reason != 0)
-    throw std::runtime_error{std::string{"mlx5dv_init_obj: "} + errno_text(reason)};
+    throw std::runtime_error{"mlx5dv_init_obj: " + errno_text(reason)};
   const auto is_ours = [&](const void* at) { return at >= room_.begin && at < room_.end; };
   if (!is_ours(queue.sq.buf) || !is_ours(queue.dbrec))
     throw std::runtime_error{"libmlx5 does not accept queue memory: install rdma-core 27 or later"};

@@ -45,7 +45,7 @@ template <class Use> std::string for_each_device(const Use& use) {
   if (list == nullptr)
     return errno == ENOSYS
                ? std::string{"no RDMA in this kernel: no module of an adapter is loaded"}
-               : std::string{"no RDMA device: "} + errno_text();
+               : "no RDMA device: " + errno_text();
   for (int i = 0; i < count; ++i)
     if (!use(list[i])) break;
   lib.free_devices(list);

@@ -71,7 +71,7 @@ verbs_port find_port(ibv_device* device, std::string& trouble) {
   port.device = lib.device_name(device);
   port.context.reset(lib.open(device));
   if (!port.context || lib.query_device(port.context.get(), &port.limits) != 0) {
-    trouble = std::string{"cannot be opened: "} + errno_text();
+    trouble = "cannot be opened: " + errno_text();
     port.context.reset();
     return port;
   }

@@ -42,7 +42,7 @@ ibv_mr* register_memory(ibv_pd* domain, const verbs_memory& of, std::span<std::b
         lib.register_dma_buf(domain, static_cast<uint64_t>(x.data() - of.exported), x.size(),
                              reinterpret_cast<uint64_t>(x.data()), of.dma_buf, access);
     if (region != nullptr) return region;
-    why = std::string{"dma-buf: "} + errno_text() + "; by address: ";
+    why = "dma-buf: " + errno_text() + "; by address: ";
   } else if (of.dma_buf >= 0) {
     why = "dma-buf: needs rdma-core 34; by address: ";
   }

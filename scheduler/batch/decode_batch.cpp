@@ -65,6 +65,7 @@ std::vector<decode_batch::departure> decode_batch::depart() {
 }
 
 decode_batch::nanoseconds decode_batch::rest(nanoseconds now) {
+  if (!gathering_.waits()) return pace_.rest(now);
   const bool ready = std::ranges::none_of(
       rows_, [](const auto& x) { return x.second.waits && !x.second.leaving; });
   return std::max(pace_.rest(now), gathering_.rest(now, ready));

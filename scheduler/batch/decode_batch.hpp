@@ -139,7 +139,7 @@ public:
 
   /// Recomputation of KV on that prefill stream has started (`some`) or ended.
   void rebuilds(stream_id prefill_stream, bool some) { pace_.rebuilds(prefill_stream, some); }
-  /// From `now` to the next launch; 0: at once. Cost: O(rows).
+  /// From `now` to the next launch; 0: at once. Cost: O(rows) before the first one.
   nanoseconds rest(nanoseconds now);
 
   /// The position of each sequence that goes on, those that have not got a row included.

@@ -41,6 +41,8 @@ public:
     newest_ = now;
   }
 
+  /// Whether the first launch may still have to wait.
+  bool waits() const { return waits_; }
   /// From `now` to the first launch; 0: at once, and for ever. `ready`: no row waits for a token
   /// mask.
   nanoseconds rest(nanoseconds now, bool ready = true) {

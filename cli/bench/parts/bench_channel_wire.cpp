@@ -116,14 +116,14 @@ public:
   void send(std::span<const std::byte> message) override {
     while (!message.empty()) {
       const auto n = ::send(socket_, message.data(), message.size(), MSG_NOSIGNAL);
-      if (n <= 0) throw std::runtime_error(std::string{"plain send: "} + errno_text());
+      if (n <= 0) throw std::runtime_error("plain send: " + errno_text());
       message = message.subspan(static_cast<size_t>(n));
     }
   }
   std::span<const std::byte> receive(std::span<std::byte> room) override {
     for (size_t got = 0; got < room.size();) {
       const auto n = recv(socket_, room.data() + got, room.size() - got, 0);
-      if (n <= 0) throw std::runtime_error(std::string{"plain recv: "} + errno_text());
+      if (n <= 0) throw std::runtime_error("plain recv: " + errno_text());
       got += static_cast<size_t>(n);
     }
     return room;
@@ -139,7 +139,7 @@ public:
   explicit child_process(const std::function<void()>& body) {
     std::fflush(stdout);
     id_ = fork();
-    if (id_ < 0) throw std::runtime_error(std::string{"fork: "} + errno_text());
+    if (id_ < 0) throw std::runtime_error("fork: " + errno_text());
     if (id_ != 0) return;
     try {
       body();
@@ -205,7 +205,7 @@ std::array<int, 2> connected_tcp_sockets() {
   socklen_t length = sizeof where;
   if (bind(listener, address, length) != 0 || listen(listener, 1) != 0
       || getsockname(listener, address, &length) != 0 || connect(near, address, length) != 0)
-    throw std::runtime_error(std::string{"plain_tcp: "} + errno_text());
+    throw std::runtime_error("plain_tcp: " + errno_text());
   const int far = accept(listener, nullptr, nullptr);
   close(listener);
   return {near, far};
@@ -279,8 +279,7 @@ void run_in_process(const net::link_terms& terms, const body& near, const body& 
 void run_over_link(const std::string& tier, const net::link_terms& terms, const body& near,
                    const body& far) {
   std::string pattern = (std::filesystem::temp_directory_path() / "lamella-bench-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr)
-    throw std::runtime_error(std::string{"mkdtemp(): "} + errno_text());
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp(): " + errno_text());
   struct folder {
     std::string path;
     ~folder() {
@@ -289,7 +288,7 @@ void run_over_link(const std::string& tier, const net::link_terms& terms, const 
     }
   } at{pattern};
   int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error(std::string{"pipe(): "} + errno_text());
+  if (pipe(ends) != 0) throw std::runtime_error("pipe(): " + errno_text());
   child_process other{[&] {
     const processor_half half{true};
     auto options = plane_options(tier, at.path, "far");
@@ -298,7 +297,7 @@ void run_over_link(const std::string& tier, const net::link_terms& terms, const 
     link_wire wire{plane.accept(key, terms, limit), bell};
     const auto& address = plane.address();
     if (write(ends[1], address.data(), address.size()) < 0)
-      throw std::runtime_error(std::string{"write(): "} + errno_text());
+      throw std::runtime_error("write(): " + errno_text());
     close(ends[1]);
     try {
       far(wire);
@@ -334,7 +333,7 @@ void run_over_wire(const std::string& tier, size_t slot_bytes, const body& near,
   if (tier == "plain_unix") {
     std::array<int, 2> sockets{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0)
-      throw std::runtime_error(std::string{"plain_unix: "} + errno_text());
+      throw std::runtime_error("plain_unix: " + errno_text());
     return run_over_sockets(sockets, near, far);
   }
   if (tier == "in_process") return run_in_process(terms, near, far);
