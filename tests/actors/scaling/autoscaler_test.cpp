@@ -1,14 +1,11 @@
 // The sizes of pools follow the load: what AUTOSCALER sees, and whom it tells.
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
-#include "actors/protocol/traces.hpp"
-#include "actors/protocol/workers.hpp"
 #include "actors/scaling/autoscaler.hpp"
 #include "actors/shared/events.hpp"
 #include "scheduler/scaling_text.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
+#include "tests/actors/membership/stand_in.hpp"
 #include "tests/actors/stand_ins.hpp"
 #include "tests/scratch_folder.hpp"
 
@@ -44,32 +41,11 @@ struct membership_book {
   void end(const std::string& pool, const char* how) { change_of(pool).state = how; }
 };
 
-auto stand_in_membership(std::shared_ptr<membership_book> book) {
-  return [book](membership_actor::pointer) -> membership_actor::behavior_type {
-    return {
-        [](const seat_ask&) -> caf::result<join_grant> { return caf::make_error(ec::aborted); },
-        [](const worker_facts&) { return true; },
-        [](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
-          return caf::make_error(ec::aborted);
-        },
-        [](const epoch_next&) -> caf::result<epoch_members> {
-          return caf::make_error(ec::aborted);
-        },
-        [](const epoch_settled&) {},
-        [book](const pool_resize& x) { return book->resize(x); },
-        [](const worker_drain&) { return pool_change{}; },
-        [](const pool_balance&) {},
-        [](const pool_bounds&) {},
-        [](wake_atom, const std::string&, uint32_t) {},
-        [](const worker_stopped&) {},
-        [](const seat_failing&) {},
-        [](caf::tick_atom) {},
-        [](probe_atom) {},
-        [](const injure&) { return std::string{}; },
-        [](const trace_workers_ask&) { return trace_workers{}; },
-        [book](status_atom) { return book->status; },
-    };
-  };
+auto answers_of(const std::shared_ptr<membership_book>& book) {
+  membership_answers x;
+  x.resize = [book](const pool_resize& question) { return book->resize(question); };
+  x.status = [book] { return book->status; };
+  return x;
 }
 
 struct scaled : stage {
@@ -97,7 +73,7 @@ struct scaled : stage {
 
   void begin(bool serves = true) {
     autoscaler_config c;
-    c.members = spawn(stand_in_membership(members));
+    c.members = spawn(stand_in_membership(answers_of(members)));
     c.newest = [this, serves] { return serves ? service_ptr{server} : service_ptr{}; };
     c.load = load;
     c.metrics = metrics;

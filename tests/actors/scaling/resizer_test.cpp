@@ -1,11 +1,8 @@
 // Sizes of pools that a reload asked for, one change after the other.
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
-#include "actors/protocol/traces.hpp"
-#include "actors/protocol/workers.hpp"
 #include "actors/scaling/resizer.hpp"
+#include "tests/actors/membership/stand_in.hpp"
 #include "tests/actors/stage.hpp"
 
 #include <string>
@@ -25,9 +22,7 @@ struct world : stage {
   membership_actor members;
   std::shared_ptr<resize_outcomes> outcomes = std::make_shared<resize_outcomes>();
 
-  world() {
-    members = spawn([this](membership_actor::pointer self) { return behaviour(self); });
-  }
+  world() { members = spawn(stand_in_membership(answers())); }
   ~world() {
     end_all();
     members = nullptr;
@@ -42,37 +37,20 @@ struct world : stage {
     advance(5s, 100ms);
   }
 
-  membership_actor::behavior_type behaviour(membership_actor::pointer self) {
-    return {[](const seat_ask&) { return join_grant{}; },
-            [](const worker_facts&) { return true; },
-            [self](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
-              return self->make_response_promise<epoch_members>();
-            },
-            [](const epoch_next&) -> caf::result<epoch_members> {
-              return caf::make_error(ec::aborted);
-            },
-            [](const epoch_settled&) {},
-            [this](const pool_resize& x) -> caf::result<pool_change> {
-              asked.push_back(x.pool + "=" + std::to_string(x.members));
-              if (refuses) return caf::make_error(ec::resize_refused, "no");
-              changes[0] = {x.pool, 1, x.members, "under way", {}};
-              return changes[0];
-            },
-            [](const worker_drain&) { return pool_change{}; },
-            [](const pool_balance&) {},
-            [](const pool_bounds&) {},
-            [](wake_atom, const std::string&, uint32_t) {},
-            [](const worker_stopped&) {},
-            [](const seat_failing&) {},
-            [](caf::tick_atom) {},
-            [](probe_atom) {},
-            [](const injure&) { return std::string{}; },
-            [](const trace_workers_ask&) { return trace_workers{}; },
-            [this](status_atom) {
-              system_status x;
-              x.changes = changes;
-              return x;
-            }};
+  membership_answers answers() {
+    membership_answers x;
+    x.resize = [this](const pool_resize& question) -> caf::result<pool_change> {
+      asked.push_back(question.pool + "=" + std::to_string(question.members));
+      if (refuses) return caf::make_error(ec::resize_refused, "no");
+      changes[0] = {question.pool, 1, question.members, "under way", {}};
+      return changes[0];
+    };
+    x.status = [this] {
+      system_status status;
+      status.changes = changes;
+      return status;
+    };
+    return x;
   }
 };
 

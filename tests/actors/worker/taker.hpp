@@ -1,15 +1,13 @@
 /// A control process as small as can be.
 #pragma once
 
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
-#include "actors/protocol/status.hpp"
 #include "actors/protocol/system_config.hpp"
-#include "actors/protocol/traces.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/door.hpp"
+#include "tests/actors/membership/stand_in.hpp"
 #include "tests/actors/worker/joined.hpp"
 
 #include <caf/io/all.hpp>
@@ -20,8 +18,7 @@ namespace lamella::actors::test {
 class taker {
 public:
   taker() : options_{2, control()}, system_{options_} {
-    const auto members =
-        system_.spawn([this](membership_actor::pointer self) { return behavior(self); });
+    const auto members = system_.spawn(stand_in_membership(answers()));
     door_config d{net::shared_secret::from_file(secret_file),
                   "cluster",
                   LAMELLA_VERSION,
@@ -73,46 +70,29 @@ private:
     return file;
   }
 
-  membership_actor::behavior_type behavior(membership_actor::pointer self) {
-    return {[](const seat_ask& x) {
-              worker_terms t;
-              t.version = LAMELLA_VERSION;
-              t.kernels = "reference";
-              t.shapes = "any";
-              t.threads = 1;
-              t.transport = "shm";
-              t.link_secret = std::string(32, 'l');
-              return join_grant{x.proof, x.role, 0, 1, 0, t};
-            },
-            [this](const worker_facts& x) {
-              std::lock_guard lock{mutex_};
-              joined_ = x.handle;
-              return true;
-            },
-            [self](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
-              return self->make_response_promise<epoch_members>();
-            },
-            [](const epoch_next&) -> caf::result<epoch_members> {
-              return caf::make_error(ec::aborted);
-            },
-            [](const epoch_settled&) {},
-            [](const pool_resize&) { return pool_change{}; },
-            [this](const worker_drain& x) -> caf::result<pool_change> {
-              std::lock_guard lock{mutex_};
-              drained_.push_back(x.worker);
-              if (refuses) return caf::make_error(ec::resize_refused, "test");
-              return pool_change{"attention", 2, 1, "under way", {}};
-            },
-            [](const pool_balance&) {},
-            [](const pool_bounds&) {},
-            [](wake_atom, const std::string&, uint32_t) {},
-            [](const worker_stopped&) {},
-            [](const seat_failing&) {},
-            [](caf::tick_atom) {},
-            [](probe_atom) {},
-            [](const injure&) { return std::string{}; },
-            [](const trace_workers_ask&) { return trace_workers{}; },
-            [](status_atom) { return system_status{}; }};
+  membership_answers answers() {
+    membership_answers x;
+    x.seat = [](const seat_ask& ask) -> caf::result<join_grant> {
+      worker_terms t;
+      t.version = LAMELLA_VERSION;
+      t.kernels = "reference";
+      t.shapes = "any";
+      t.threads = 1;
+      t.transport = "shm";
+      t.link_secret = std::string(32, 'l');
+      return join_grant{ask.proof, ask.role, 0, 1, 0, t};
+    };
+    x.facts = [this](const worker_facts& told) {
+      std::lock_guard lock{mutex_};
+      joined_ = told.handle;
+    };
+    x.drain = [this](const worker_drain& ask) -> caf::result<pool_change> {
+      std::lock_guard lock{mutex_};
+      drained_.push_back(ask.worker);
+      if (refuses) return caf::make_error(ec::resize_refused, "test");
+      return pool_change{"attention", 2, 1, "under way", {}};
+    };
+    return x;
   }
 
   system_config options_;
