@@ -1,5 +1,9 @@
 #include "config/cells.hpp"
 
+#include "config/options.hpp"
+
+#include <algorithm>
+
 namespace lamella::config {
 
 namespace {
@@ -25,7 +29,72 @@ void check_cell_bounds(const std::string& key, const attention_pool_settings& ce
          "lower members or raise max"});
 }
 
+constexpr const char* live_keys[] = {"pools.attention.members", "pools.attention.partition",
+                                     "pools.attention.kv_bytes", "pools.attention.min",
+                                     "pools.attention.max"};
+
+/// Whether two cells are built alike: in all but what is live.
+bool alike(const attention_pool_settings& a, const attention_pool_settings& b) {
+  return a.placement == b.placement && a.device == b.device && a.threads == b.threads
+         && a.spares == b.spares && a.parity == b.parity;
+}
+
+/// Whether there are seats of the service's own process; prompts on the replicas need none.
+bool has_own_seats(const pools_settings& pools) {
+  constexpr auto here = placement::in_process;
+  return pools.model.placement == here || pools.attention.any(here)
+         || (pools.prefill.has_seats() && pools.prefill.placement == here);
+}
+
 } // namespace
+
+std::string why_not_live(const settings& in_force, const attention_pool_settings& cell) {
+  const auto& pools = in_force.pools;
+  if (cell.placement == placement::in_process && !has_own_seats(pools))
+    return "no other pool is in the service's own process";
+  if (cell.placement == placement::local && !pools.any(placement::local))
+    return "no other pool has worker processes on this machine";
+  if (cell.placement == placement::remote && !pools.distributed())
+    return "no other pool has worker processes";
+  if (cell.parity && !pools.attention.any_parity()) return "no other cell has parity";
+  return {};
+}
+
+std::vector<std::string> take_cells(const settings& in_force, settings& changed,
+                                    const attention_pools_settings& wanted) {
+  auto& cells = changed.pools.attention.cells;
+  std::vector<std::string> taken;
+  const auto can = [&](const attention_pool_settings& x) {
+    return why_not_live(in_force, x).empty();
+  };
+  if (wanted.cells.empty()) return taken;
+  if (cells.empty()) {
+    const auto& whole = in_force.pools.attention;
+    if (whole.partition != partition::heads
+        || !std::ranges::all_of(wanted.cells, [&](const auto& x) { return can(x.second); }))
+      return taken;
+    cells.append(cell_of_whole_pool, whole);
+    cells.at(cell_of_whole_pool).least = cells.at(cell_of_whole_pool).most = 0;
+  }
+  for (auto& [name, cell] : cells) {
+    const auto now = wanted.cells.find(name);
+    if (now == wanted.cells.end()) {
+      cell.members = cell.least = cell.most = 0;
+    } else if (cell.members == 0 && !alike(cell, now->second) && can(now->second)) {
+      cell = now->second;
+      taken.push_back(name);
+    } else {
+      for (const auto* key : live_keys)
+        set_in_cell(*find_option(key), cell, get_in_cell(*find_option(key), now->second));
+    }
+  }
+  for (const auto& [name, cell] : wanted.cells)
+    if (!cells.contains(name) && can(cell)) {
+      cells.append(name, cell);
+      taken.push_back(name);
+    }
+  return taken;
+}
 
 void check_cells(const attention_pools_settings& pool, std::vector<rule_violation>& found) {
   const std::string pools = "pools.attention.";
@@ -35,6 +104,13 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
          "an attention pool needs at least one member",
          "give " + std::string{pool.cells.empty() ? "it" : "one of its cells"} + " 1 or more"});
   if (pool.cells.empty()) return;
+  if (pool.cells.size() > cells_most)
+    found.push_back({{pools + "cells"},
+                     "there are " + std::to_string(pool.cells.size()) + " cells, more than the "
+                         + std::to_string(cells_most)
+                         + " that a pool can have; those that a reload took away count until a "
+                           "restart",
+                     "use fewer, larger cells"});
   if (pool.autoscaled() && pool.any(placement::remote))
     found.push_back(
         {{pools + "max", pools + "cells"},

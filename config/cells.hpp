@@ -3,13 +3,34 @@
 
 #include "config/settings.hpp"
 
+#include <cstddef>
+#include <string>
 #include <vector>
 
 namespace lamella::config {
+
+/// Of a pool at most; those without members count.
+constexpr size_t cells_most = 32;
 
 /// Adds what is wrong with the cells of an attention pool. They may differ in their size, in that
 /// of their KV, in device, partition, placement, threads, spares, parity, and in what the
 /// autoscaler may make of them, and need one member at least.
 void check_cells(const attention_pools_settings& pool, std::vector<rule_violation>& found);
+
+/// Why a running service cannot have that cell beside those in force, or in place of one of them
+/// that has no members; empty: it can.
+std::string why_not_live(const settings& in_force, const attention_pool_settings& cell);
+
+/// The one cell that a pool without named ones is, where it is by heads: the first of those that
+/// come.
+constexpr const char* cell_of_whole_pool = "main";
+
+/// Gives the cells of `changed`, which has those in force, what a running service can take of
+/// `wanted`: the live keys of each; all keys of those that have no members; new cells, behind the
+/// others; and no members for cells that are wanted no more. A pool by heads without cells is one
+/// then, where the service can take all that are wanted. Cells do not become a pool without any.
+/// Returns the names of cells that are new or got more than live keys.
+std::vector<std::string> take_cells(const settings& in_force, settings& changed,
+                                    const attention_pools_settings& wanted);
 
 } // namespace lamella::config

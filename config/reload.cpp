@@ -1,5 +1,6 @@
 #include "config/reload.hpp"
 
+#include "config/cells.hpp"
 #include "config/options.hpp"
 
 #include <algorithm>
@@ -7,10 +8,6 @@
 namespace lamella::config {
 
 namespace {
-
-constexpr const char* live_in_cells[] = {"pools.attention.members", "pools.attention.partition",
-                                         "pools.attention.kv_bytes", "pools.attention.min",
-                                         "pools.attention.max"};
 
 /// Prefill workers without seats of their own are streams of the replicas, which are made at the
 /// start. A cell that is cut otherwise gets new slot tables beside its own; a pool without cells
@@ -20,6 +17,43 @@ bool is_live(const option& x, const settings& in_force) {
   if (x.key == "pools.prefill.kv_bytes" && !in_force.pools.prefill_owns_kv()) return false;
   if (x.key == "pools.attention.partition" && in_force.pools.attention.cells.empty()) return false;
   return x.when == reload::live;
+}
+
+/// Whether a new cell has nothing but what the options around the cells, or none, give it.
+bool is_inherited(const option& x, const attention_pool_settings& cell,
+                  const attention_pool_settings& around) {
+  if (x.key == "pools.attention.members") return false;
+  if (x.key == "pools.attention.min") return cell.least == 0;
+  if (x.key == "pools.attention.max") return cell.most == 0;
+  return get_in_cell(x, cell) == get_in_cell(x, around);
+}
+
+/// Says of each key of a cell whether it has its new value. Of a new cell only the keys of its own
+/// count. One that is wanted no more loses its members, and nothing else.
+void tell_of_cells(live_change& change, const settings& in_force, const settings& wanted) {
+  const auto& before = in_force.pools.attention.cells;
+  const auto& now = change.value.pools.attention.cells;
+  const auto& wished = wanted.pools.attention.cells;
+  if (now.empty() || wished.empty()) {
+    for (auto& x : change.changes) x.needs_restart |= split_cell_key(x.key).has_value();
+    return;
+  }
+  std::erase_if(change.changes, [&](difference& x) {
+    const auto key = split_cell_key(x.key);
+    if (!key) return false;
+    const auto has = now.find(key->cell), wants = wished.find(key->cell);
+    const auto& of = *find_option(key->key);
+    if (wants == wished.end()) {
+      x.needs_restart = false;
+      x.after = std::string(1, '0'); // g++ 12 warns of the assignment of a literal
+      return key->key != "pools.attention.members" || before.at(key->cell).members == 0;
+    }
+    if (!before.contains(key->cell) && is_inherited(of, wants->second, wanted.pools.attention))
+      return true;
+    x.needs_restart =
+        has == now.end() || get_in_cell(of, has->second) != get_in_cell(of, wants->second);
+    return false;
+  });
 }
 
 } // namespace
@@ -36,15 +70,8 @@ live_change take_live(const settings& in_force, const settings& wanted) {
     const auto changed = std::ranges::find(result.changes, x.key, &difference::key);
     if (changed != result.changes.end()) changed->needs_restart = true;
   }
-  auto& cells = result.value.pools.attention.cells;
-  const auto& wished = wanted.pools.attention.cells;
-  for (auto& [name, cell] : cells)
-    if (const auto now = wished.find(name); now != wished.end())
-      for (const auto* key : live_in_cells)
-        set_in_cell(*find_option(key), cell, get_in_cell(*find_option(key), now->second));
-  for (auto& x : result.changes) // one that comes or goes is made at the start
-    if (const auto key = split_cell_key(x.key))
-      x.needs_restart |= !cells.contains(key->cell) || !wished.contains(key->cell);
+  result.cells = take_cells(in_force, result.value, wanted.pools.attention);
+  tell_of_cells(result, in_force, wanted);
   result.violations = check(result.value);
   return result;
 }

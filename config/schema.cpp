@@ -226,7 +226,9 @@ std::string reference_text() {
            "one pool: each is a slot table with shards of its own, and a sequence has its KV in "
            "one "
            "of them. A cell takes `members` and `kv_bytes`, and inherits all other options of "
-           "`pools.attention`. `members` is live.\n";
+           "`pools.attention`. `members`, `partition`, `kv_bytes`, `min` and `max` are live; so "
+           "are "
+           "all options of a new cell and of one without members.\n";
 }
 
 std::string show_yaml(const loaded& from, const show_options& how) {

@@ -5,9 +5,11 @@
 
 namespace lamella::config {
 
-std::map<std::string, attention_pool_settings> attention_pools_settings::resolved() const {
+named_list<attention_pool_settings> attention_pools_settings::resolved() const {
   if (!cells.empty()) return cells;
-  return {{"main", *this}};
+  named_list<attention_pool_settings> one;
+  one.append("main", *this);
+  return one;
 }
 
 uint32_t attention_pools_settings::all_members() const {

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "config/device_option.hpp"
+#include "config/named_list.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -136,10 +136,12 @@ struct attention_pool_settings : pool_settings {
 
 /// The attention pools. Each cell starts as a copy of the surrounding options.
 struct attention_pools_settings : attention_pool_settings {
-  std::map<std::string, attention_pool_settings> cells; ///< as configured, may be empty
+  /// By number: in order of names as configured, behind them those that came by a reload. May be
+  /// empty.
+  named_list<attention_pool_settings> cells;
 
   /// The pools to build: `cells`, or one named `main` where there are none.
-  std::map<std::string, attention_pool_settings> resolved() const;
+  named_list<attention_pool_settings> resolved() const;
   /// Members of all cells, or of the one pool.
   uint32_t all_members() const;
   /// Beginning of the keys of one of resolved(): "pools.attention", "pools.attention.cells.far".

@@ -108,6 +108,9 @@ public:
   explicit parity_ledgers(const std::vector<uint32_t>& cells)
       : shall_{cells.begin(), cells.end()} {}
 
+  /// Others shall have it, too, from the next epoch on.
+  void add(const std::vector<uint32_t>& cells) { shall_.insert(cells.begin(), cells.end()); }
+
   /// An epoch with that layout, in which the members `empty` of the pool have lost their KV.
   /// Returns by cell which of its members can be reconstructed from the others and must be before
   /// the epoch serves.

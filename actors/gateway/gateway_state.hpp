@@ -55,7 +55,6 @@ struct gateway_config {
   std::string version;
   std::string pool_name = "main", partition = "heads";
   uint32_t attention_members = 1;
-  std::vector<std::string> cells{};         ///< names of the attention pool's cells
   std::function<void()> on_drain;           ///< requested by an operator
   std::function<reload_report()> on_reload; ///< likewise; reads files
   bool chaos = false;                       ///< fault injection is allowed

@@ -19,29 +19,36 @@ constexpr caf::timespan timeout = std::chrono::seconds{2};
 struct answer {
   status_reader done;
   system_status status;
+  kv_usage usage;
   uint64_t recovering = 0;
   size_t left = 1; ///< questions; one for who asks them
 };
 using answer_ptr = std::shared_ptr<answer>;
 
-/// As MEMBERSHIP has it: sizes and partitions may have changed since the start.
-void use_sizes(system_status& status) {
-  for (const auto& x : status.changes) {
-    const auto members = x.state == "done" || x.state == "none" ? x.to : x.from;
-    for (auto& pool : status.pools) {
+/// As MEMBERSHIP has it: cells may have come since the start, sizes and partitions have changed.
+void use_sizes(system_status& status, const kv_usage& usage) {
+  constexpr std::string_view prefix = "attention/";
+  for (auto& pool : status.pools) {
+    for (const auto& x : status.changes) {
+      const auto members = x.state == "done" || x.state == "none" ? x.to : x.from;
       if (x.pool == "attention") pool.members = members;
-      for (auto& cell : pool.cells)
-        if (x.pool == "attention/" + cell.name) {
-          cell.members = members;
-          cell.partition = x.partition;
-        }
+      if (x.pool.starts_with(prefix))
+        pool.cells.push_back({x.pool.substr(prefix.size()), members, 0, 0, x.partition});
+    }
+    if (pool.cells.empty()) continue;
+    pool.partition = "cells";
+    for (uint32_t i = 0; i < usage.slots.size(); ++i) {
+      const auto cell = scheduler::cell_of_table(i, pool.cells.size());
+      if (cell >= pool.cells.size()) continue; // it has come since MEMBERSHIP answered
+      pool.cells[cell].slots += usage.slots[i];
+      pool.cells[cell].used += usage.used.at(i);
     }
   }
 }
 
 void one_less(const answer_ptr& x) {
   if (--x->left > 0) return;
-  use_sizes(x->status);
+  use_sizes(x->status, x->usage);
   x->done(x->status, x->recovering);
 }
 
@@ -55,12 +62,6 @@ pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
   pool.free = usage.free;
   pool.references = usage.references;
   pool.held = usage.held;
-  for (const auto& name : c.cells) pool.cells.push_back({name});
-  for (uint32_t i = 0; !c.cells.empty() && i < usage.slots.size(); ++i) {
-    auto& cell = pool.cells[scheduler::cell_of_table(i, c.cells.size())];
-    cell.slots += usage.slots[i];
-    cell.used += usage.used.at(i);
-  }
   return pool;
 }
 
@@ -105,6 +106,7 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
         .then(
             [=](const kv_usage& usage) {
               x->status.pools.push_back(pool_of(self->state.config, usage));
+              x->usage = usage;
               one_less(x);
             },
             failed);

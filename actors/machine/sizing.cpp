@@ -2,6 +2,7 @@
 
 #include "actors/machine/control_groups.hpp"
 #include "actors/machine/seat_groups.hpp"
+#include "config/cells.hpp"
 #include "scheduler/cell_tables.hpp"
 
 #include <fmt/format.h>
@@ -15,6 +16,8 @@
 namespace lamella::actors {
 
 namespace {
+
+static_assert(config::cells_most == scheduler::cells_max);
 
 /// Minimum number of slots of a useful service.
 constexpr uint32_t slots_min = 128;

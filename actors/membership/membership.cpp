@@ -1,7 +1,9 @@
 #include "actors/membership/membership.hpp"
 
 #include "actors/machine/sizing.hpp"
+#include "actors/membership/cell_roster.hpp"
 #include "actors/membership/loss_causes.hpp"
+#include "actors/membership/membership_cells.hpp"
 #include "actors/membership/membership_epochs.hpp"
 #include "actors/membership/membership_failing.hpp"
 #include "actors/membership/membership_injury.hpp"
@@ -285,6 +287,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       [self](const worker_drain& x) { return on_drain(self, x, effects_of(self)); },
       [self](const pool_balance& x) { on_balance(self, x, effects_of(self)); },
       [self](const pool_bounds& x) { on_bounds(self->state, x); },
+      [self](const cells_ptr& x) { return on_cells(self->state, *x); },
       [self](wake_atom, const std::string& seat_name, uint32_t incarnation) {
         for (const auto& [where, m] : self->state.members)
           if (m.info.seat == seat_name && m.info.incarnation == incarnation && !m.handle) {

@@ -32,7 +32,7 @@ std::string home_of(const membership_state& st, const scheduler::seat& where) {
   const auto cells = st.config.cells.size();
   if (cells == 0) return std::to_string(table);
   const auto& name = st.config.cells[scheduler::cell_of_table(table, cells)];
-  if (table < cells) return name;
+  if (table < scheduler::cells_max) return name;
   return name + "/" + std::to_string(scheduler::place_of_table(table, cells));
 }
 

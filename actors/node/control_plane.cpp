@@ -8,6 +8,7 @@
 #include "actors/node/child_commands.hpp"
 #include "actors/node/loss_reports.hpp"
 #include "actors/node/pipeline.hpp"
+#include "actors/node/roster.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/explain.hpp"
@@ -35,9 +36,6 @@ namespace {
 using config::placement;
 using scheduler::worker_role;
 
-/// Workers of other hosts are started by somebody who has to hear of the change first.
-constexpr caf::timespan remote_resize = std::chrono::minutes{10};
-
 /// Between two looks at how long workers take for their work.
 constexpr caf::timespan pace_look = std::chrono::seconds{1};
 
@@ -55,11 +53,17 @@ pipeline_choosing choosing_of(const config::settings& options, const model::mode
   return {options.batching.max_batch, spec.layers, why_no_overlap(options, usable_processors())};
 }
 
+/// The groups of seats of a placement, those without seats included.
+std::vector<scheduler::seat_group> groups_at(const config::settings& options, placement where) {
+  auto groups = seat_groups(options);
+  std::erase_if(groups, [&](const auto& x) { return pool_of(options, x).placement != where; });
+  return groups;
+}
+
 /// The pools and cells of a placement, as `worker --role attention --cell far` names them.
 std::set<std::string> pools_at(const config::settings& options, placement where) {
   std::set<std::string> names;
-  for (const auto& group : seat_groups(options))
-    if (pool_of(options, group).placement == where) names.insert(scheduler::to_string(group));
+  for (const auto& group : groups_at(options, where)) names.insert(scheduler::to_string(group));
   for (const auto& [name, cell] : options.pools.attention.cells)
     if (cell.placement == where) names.insert("attention/" + name);
   return names;
@@ -87,19 +91,23 @@ const char* word_of(config::transport x) {
 } // namespace
 
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest) {
+  const auto options = parts.options.now();
   return {LAMELLA_VERSION, std::string{parts.engine->ops().name},
-          shapes_text(parts.program->spec, name_of(half_type_of(parts.options.numerics.wire)),
-                      name_of(half_type_of(parts.options.kv.dtype))),
+          shapes_text(parts.program->spec, name_of(half_type_of(options->numerics.wire)),
+                      name_of(half_type_of(options->kv.dtype))),
           model_digest, true};
 }
 
 control_plane::control_plane(caf::actor_system& system, control_plane_config config)
     : system_{system}, config_{std::move(config)}, maker_{
                                                        std::make_shared<own_maker>(config_.parts)} {
-  const auto& options = config_.parts->options;
-  if (auto seats = own_seats_of(options); !seats.empty()) {
+  const auto now = config_.parts->options.now();
+  const auto& options = *now;
+  distributed_ = options.pools.distributed();
+  cells_at_start_ = std::max<size_t>(1, options.pools.attention.cells.size());
+  if (!groups_at(options, placement::in_process).empty()) { // cells may have no members yet
     own_seats_config own;
-    own.seats = std::move(seats);
+    own.seats = own_seats_of(options);
     own.make = [maker = maker_](const scheduler::seat& where, const join_grant& grant) {
       return maker->make(where, grant);
     };
@@ -123,7 +131,7 @@ membership_config control_plane::membership_of(const config::settings& options) 
   if (options.batching.pipeline == config::pipeline::automatic)
     m.chooses = choosing_of(options, config_.parts->program->spec);
   for (const auto& [name, cell] : options.pools.attention.cells) m.cells.push_back(name);
-  m.design_of = [this](const pool_sizes& x) { return design_of(x); };
+  m.design_of = [this](const pool_sizes& x) { return design_of(x, *config_.parts->options.now()); };
   m.least_slots = std::min(config_.parts->base.context_tokens, config_.parts->layout.largest());
   m.on_resize = [this](const std::set<scheduler::seat>& all) { keep_seats(all); };
   for (const auto& group : seat_groups(options)) {
@@ -138,7 +146,7 @@ membership_config control_plane::membership_of(const config::settings& options) 
     return terms_of(where, place);
   };
   m.on_change = config_.on_change;
-  if (distributed()) m.poll_interval = pace_look, m.dead = options.control.dead;
+  if (distributed_) m.poll_interval = pace_look, m.dead = options.control.dead;
   m.metrics = config_.parts->metrics;
   m.on_hopeless = config_.on_hopeless;
   return m;
@@ -146,24 +154,23 @@ membership_config control_plane::membership_of(const config::settings& options) 
 
 control_plane::~control_plane() { stop(); }
 
-bool control_plane::distributed() const { return config_.parts->options.pools.distributed(); }
-
 /// Seats of this process are taken or left by OWN SEATS, those of child processes by their keeper.
 void control_plane::keep_seats(const std::set<scheduler::seat>& all) {
   std::set<scheduler::seat> here;
+  const auto options = config_.parts->options.now();
   for (const auto& where : all)
-    if (pool_of(config_.parts->options, where.group()).placement == placement::in_process)
-      here.insert(where);
+    if (pool_of(*options, where.group()).placement == placement::in_process) here.insert(where);
   if (own_) caf::anon_send(own_, std::make_shared<const std::set<scheduler::seat>>(here));
   told_->tell(children(all));
 }
 
 /// Members of the attention pool bring memory of their own: without a fixed size, their tables keep
 /// the slots that they had at the start. New tables of a cell by requests have one member's.
-epoch_design control_plane::design_of(const pool_sizes& sizes) const {
+epoch_design control_plane::design_of(const pool_sizes& sizes,
+                                      const config::settings& settings) const {
   const auto& parts = *config_.parts;
   const auto& spec = parts.program->spec;
-  const auto options = at_sizes(parts.options, sizes);
+  const auto options = at_sizes(settings, sizes);
   auto layout = layout_of(options, spec, 0);
   if (auto why = scheduler::refuse_layout(spec.kv_heads, layout)) throw std::invalid_argument{*why};
   for (const auto& [name, cell] : options.pools.attention.cells)
@@ -173,8 +180,9 @@ epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   const auto cells = sizes.cells.size();
   for (uint32_t i = 0; i < layout.tables(); ++i) {
     if (options.kv.bytes || settings_of_cell(options, i).kv_bytes) continue;
-    const auto& first = start[scheduler::cell_of_table(i, cells)];
-    const bool is_new = cells > 0 && i >= cells;
+    const auto cell = scheduler::cell_of_table(i, cells);
+    const auto& first = start[cell < cells_at_start_ ? cell : 0];
+    const bool is_new = cells > 0 && i >= cells_at_start_;
     layout.cells[i].slots = first.slots / (is_new ? std::max(1u, first.members) : 1);
   }
   if (auto why = why_too_small(options, spec, layout); !why.empty())
@@ -184,18 +192,27 @@ epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   return {shape_of(options), pool_terms_of(options, spec, std::move(layout))};
 }
 
-std::string control_plane::why_not(const pool_sizes& sizes) const {
+std::string control_plane::why_not(const pool_sizes& sizes,
+                                   const config::settings& settings) const {
   try {
-    design_of(sizes);
+    design_of(sizes, settings);
   } catch (const std::invalid_argument& e) {
     return e.what();
   }
   return {};
 }
 
+cells_ptr control_plane::roster_with(const config::settings& settings,
+                                     const std::set<std::string>& taken) const {
+  auto x = std::make_shared<cell_roster>(roster_of(settings, taken));
+  x->take = [parts = config_.parts, settings] { parts->options.set(settings); };
+  return x;
+}
+
 worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t place) const {
   const auto& parts = *config_.parts;
-  const auto& options = parts.options;
+  const auto now = parts.options.now();
+  const auto& options = *now;
   const auto& spec = parts.program->spec;
   const auto wanted = identity_of(parts, config_.model_digest);
   const auto& pool = pool_of(options, where.group());
@@ -237,19 +254,21 @@ worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t plac
 
 std::vector<child_command> control_plane::children(const std::set<scheduler::seat>& seats) const {
   std::vector<child_command> result;
+  const auto options = config_.parts->options.now();
   for (const auto& where : seats)
-    if (pool_of(config_.parts->options, where.group()).placement == placement::local)
-      result.push_back(child_of(config_.parts->options, where, config_.program, port_));
+    if (pool_of(*options, where.group()).placement == placement::local)
+      result.push_back(child_of(*options, where, config_.program, port_));
   return result;
 }
 
 void control_plane::start() {
-  if (distributed()) open_door();
+  if (distributed_) open_door();
   take_own_seats();
 }
 
 void control_plane::open_door() {
-  const auto& options = config_.parts->options;
+  const auto now = config_.parts->options.now();
+  const auto& options = *now;
   secret_ = options.control.secret_file.empty()
                 ? net::shared_secret::random()
                 : net::shared_secret::from_file(options.control.secret_file);
@@ -271,18 +290,20 @@ void control_plane::open_door() {
                 [] { return net::random_bytes(nonce_bytes); },
                 {},
                 child_secret_};
-  d.child_pools = pools_at(options, placement::local);
+  d.of_children = [parts = config_.parts](const std::string& pool) {
+    return pools_at(*parts->options.now(), placement::local).contains(pool);
+  };
   door_ = start_door(system_, std::move(d));
   gate_ = publish_door(system_, door_, options.control, {*secret_, *child_secret_});
   port_ = gate_->port();
   spdlog::info("control listening address={} port={} tls={}", options.control.listen, port_,
                options.control.tls());
-  for (const auto& group : seat_groups(options))
-    if (pool_of(options, group).placement == placement::local)
-      warn_of_sharing(options, group, members_needed(options, group) + spares_of(options, group));
-  if (auto list = children(seats_of(options).all()); !list.empty()) {
+  const auto of_children = groups_at(options, placement::local);
+  for (const auto& group : of_children)
+    warn_of_sharing(options, group, members_needed(options, group) + spares_of(options, group));
+  if (!of_children.empty()) {
     child_keeper_config k;
-    k.children = std::move(list);
+    k.children = children(seats_of(options).all());
     k.secret_text = child_secret_->file_text();
     k.on_failing = [members = members_](const seat_failing& x) { caf::anon_send(members, x); };
     k.on_stopped = [members = members_](uint32_t pid) {
@@ -312,16 +333,17 @@ std::vector<scheduler::seat> control_plane::own_seats_of(const config::settings&
 void control_plane::take_own_seats() {
   if (!own_) return;
   const auto& parts = *config_.parts;
+  const auto options = parts.options.now();
   std::optional<link_port> port; // one for all seats of this process
-  if (distributed())
+  if (distributed_)
     port = config_.links({link_secret_,
                           link_cluster_,
-                          word_of(parts.options.net.transport),
+                          word_of(options->net.transport),
                           folder_->path().string(),
                           parts.engine->bell(),
                           {},
                           {},
-                          scheduler::failing_needed(parts.options.control.dead)});
+                          scheduler::failing_needed(options->control.dead)});
   maker_->connect(std::move(port));
   caf::scoped_actor self{system_};
   self->request(own_, caf::infinite, caf::open_atom_v, members_)

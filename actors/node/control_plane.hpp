@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -67,9 +68,13 @@ public:
   /// Dismisses workers, stops child processes and closes the door. Blocks for at most some seconds.
   void stop();
 
-  /// Why the pools cannot have these sizes together; empty: they can. MEMBERSHIP may still refuse a
-  /// change to them.
-  std::string why_not(const pool_sizes& sizes) const;
+  /// Why the pools of these settings cannot have these sizes together; empty: they can. MEMBERSHIP
+  /// may still refuse a change to them.
+  std::string why_not(const pool_sizes& sizes, const config::settings& settings) const;
+
+  /// The attention cells of settings, for MEMBERSHIP, which puts them in force. `taken`: names of
+  /// the cells that are new or get other settings.
+  cells_ptr roster_with(const config::settings& settings, const std::set<std::string>& taken) const;
 
   /// Null where there are no child processes; after start().
   const child_keeper_actor& keeper() const { return keeper_; }
@@ -83,11 +88,10 @@ public:
   std::vector<vital_actor> vital() const;
 
 private:
-  bool distributed() const;
   membership_config membership_of(const config::settings& options);
   void open_door();
   worker_terms terms_of(const scheduler::seat& where, uint32_t place) const;
-  epoch_design design_of(const pool_sizes& sizes) const;
+  epoch_design design_of(const pool_sizes& sizes, const config::settings& settings) const;
   void keep_seats(const std::set<scheduler::seat>& all);
   /// The worker processes of this host among these seats.
   std::vector<child_command> children(const std::set<scheduler::seat>& seats) const;
@@ -108,6 +112,8 @@ private:
   child_keeper_actor keeper_;
   std::shared_ptr<keeper_line> told_ = std::make_shared<keeper_line>();
   uint16_t port_ = 0;
+  bool distributed_ = false;  ///< some workers are, or may be, outside of this process
+  size_t cells_at_start_ = 1; ///< a pool without any is one
 };
 
 /// Properties that all workers must have.

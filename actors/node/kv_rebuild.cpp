@@ -60,8 +60,8 @@ void end(const rebuild_ptr& x, const std::optional<remake_failure>& failure) {
 void next_slots(const rebuild_ptr& x) {
   if (x->left.empty()) return end(x, std::nullopt);
   const auto& parts = *x->parts;
-  const auto bytes =
-      token_bytes(parts.options, parts.program->spec) / x->members.layout.cells[x->cell].members;
+  const auto bytes = token_bytes(*parts.options.now(), parts.program->spec)
+                     / x->members.layout.cells[x->cell].members;
   const auto most = static_cast<uint32_t>(std::max<uint64_t>(parts.rebuild_bytes / bytes, 1));
   const auto all = scheduler::length_of(x->left);
   const auto count = std::min(all, most);
@@ -99,6 +99,7 @@ void begin(const rebuild_ptr& x) {
 
 void fill_by_parity(caf::event_based_actor* self, pipeline_parts& parts,
                     const epoch_members& members, std::function<void()> done) {
+  parts.parity->add(parity_cells(*parts.options.now()));
   // A loss had a cell take another size: digests of other members differ.
   if (!parts.parity->fits(members.layout))
     parts.digests = std::make_shared<digest_book>(2 * members.layout.slots());

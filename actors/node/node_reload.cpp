@@ -1,5 +1,6 @@
 #include "actors/machine/seat_groups.hpp"
 #include "actors/node/node_impl.hpp"
+#include "actors/node/roster.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/explain.hpp"
@@ -61,12 +62,61 @@ void node::impl::take_sizes_back() {
   for (const auto& x : resizes->take_failed()) take_back(in_force, x);
 }
 
-std::vector<std::string> node::impl::resize_pools(const config::settings& now,
+/// Each of the sizes on the way.
+std::string node::impl::why_not_sizes(const config::settings& known, const config::settings& there,
+                                      const std::vector<resize_wish>& wishes) {
+  auto sizes = configured_sizes(known);
+  for (const auto& x : wishes) {
+    sizes = with_wish(sizes, x, known.pools.attention);
+    if (auto why = control->why_not(sizes, there); !why.empty())
+      return keys_of(x).front() + ": " + why;
+  }
+  return {};
+}
+
+std::string node::impl::why_no_device_of(const config::attention_pool_settings& cell) {
+  if (cell.placement == config::placement::remote) return {};
+  if (config::is_cuda(cell.device))
+    if (auto why = why_no_device(cell.device); !why.empty()) return why;
+  if (cell.placement == config::placement::local) return {};
+  try {
+    const auto device = parts->devices->get(cell.device, "host/kv");
+    return refuse_attention(*device, attention_of(options, model.program->spec));
+  } catch (const std::runtime_error& e) {
+    return e.what();
+  }
+}
+
+/// MEMBERSHIP knows them afterwards, and so does `in_force`, whatever becomes of the sizes.
+std::string node::impl::take_cells(const config::settings& known, const config::settings& there,
+                                   const std::set<std::string>& taken) {
+  if (taken.empty()) return {};
+  const auto key_of = [](const std::string& name) { return "pools.attention.cells." + name; };
+  for (const auto& name : taken)
+    if (auto why = why_no_device_of(known.pools.attention.cells.at(name)); !why.empty())
+      return key_of(name) + ".device: " + why;
+  caf::scoped_actor self{system};
+  std::string problem;
+  self->request(parts->members, resize_timeout, control->roster_with(there, taken))
+      .receive([](bool) {},
+               [&](const caf::error& e) {
+                 problem = key_of(*taken.begin()) + ": " + explain(system, e);
+               });
+  if (problem.empty()) in_force = known;
+  return problem;
+}
+
+std::vector<std::string> node::impl::resize_pools(const config::live_change& change,
                                                   reload_report& report) {
-  const auto wishes = resizes_between(in_force, now);
-  if (wishes.empty()) return {};
-  const auto first = keys_of(wishes.front()).front() + ": ";
-  auto sizes = configured_sizes(in_force);
+  const auto& now = change.value;
+  const std::set<std::string> taken{change.cells.begin(), change.cells.end()};
+  const auto there = with_cells(*parts->options.now(), now, taken);
+  auto known = with_cells(in_force, now, taken);
+  for (const auto& name : taken) known.pools.attention.cells.at(name).members = 0;
+  const auto wishes = resizes_between(known, now);
+  if (wishes.empty() && taken.empty()) return {};
+  const auto first = wishes.empty() ? "pools.attention.cells." + *taken.begin() + ": "
+                                    : keys_of(wishes.front()).front() + ": ";
   resizer_config c;
   c.outcomes = resizes;
   {
@@ -76,13 +126,10 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
       return {first + "the service has not started yet"};
     if (resizes->under_way())
       return {first + "the change that an earlier reload asked for is still under way"};
-    for (const auto& x : wishes) { // each of the sizes on the way
-      sizes = with_wish(sizes, x, in_force.pools.attention);
-      if (auto why = control->why_not(sizes); !why.empty())
-        return {keys_of(x).front() + ": " + why};
-    }
+    if (auto why = why_not_sizes(known, there, wishes); !why.empty()) return {why};
     c.members = parts->members;
   }
+  if (auto why = take_cells(known, there, taken); !why.empty()) return {why};
   caf::scoped_actor self{system};
   for (const auto& x : wishes) {
     const auto take = [&] {
@@ -109,8 +156,9 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
   return {};
 }
 
-void node::impl::take_bounds(const config::settings& now) {
-  if (bounds_of(in_force) == bounds_of(now)) return;
+void node::impl::take_bounds(const config::live_change& change) {
+  const auto& now = change.value;
+  if (change.cells.empty() && bounds_of(in_force) == bounds_of(now)) return;
   watch_load(now);
   // Pools of other hosts follow their workers within the bounds that they have there.
   for (const auto& group : seat_groups(now))
@@ -146,7 +194,7 @@ reload_report node::impl::reload() {
                         : nullptr;
     report.api_keys = rules.keys.size();
     report.admin_keys = rules.admin_keys.size();
-    if (auto problems = resize_pools(now, report); !problems.empty())
+    if (auto problems = resize_pools(change, report); !problems.empty())
       return refuse(std::move(problems));
     // No file is read and nothing fails from here on.
     std::lock_guard lock{end_mutex};
@@ -165,7 +213,7 @@ reload_report node::impl::reload() {
     http->set_answer_time(answer_time(longest_deadline));
     if (identity) http->set_identity("public", std::move(identity));
     caf::anon_send(front, std::move(rules));
-    take_bounds(now);
+    take_bounds(change);
     in_force = now;
   } catch (const std::exception& e) {
     return refuse({e.what()});

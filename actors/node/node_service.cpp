@@ -118,7 +118,7 @@ void node::impl::describe_service() {
   base.suspects = parts->suspects;
   base.load = std::make_shared<load_window>();
   parts->health = health;
-  parts->options = options;
+  parts->options.set(options);
   parts->program = model.program;
 }
 
@@ -191,7 +191,6 @@ void node::impl::listen() {
   c.partition = !options.pools.attention.cells.empty()                             ? "cells"
                 : options.pools.attention.partition == config::partition::requests ? "requests"
                                                                                    : "heads";
-  for (const auto& [name, cell] : options.pools.attention.cells) c.cells.push_back(name);
   c.attention_members = options.pools.attention.members;
   c.chaos = options.chaos.enabled;
   c.world = parts->base.world;

@@ -35,7 +35,7 @@ worker_config own_maker::config_of(const scheduler::seat& where, const join_gran
   w.other_weights = parts_->other_weights;
   w.port = port_->of_worker();
   w.streams_on_device = [parts = parts_, option = grant.terms.device](uint32_t rank) {
-    return streams_on(parts->options, config::device_of_rank(option, rank));
+    return streams_on(*parts->options.now(), config::device_of_rank(option, rank));
   };
   // Where others report what they have done, so do these.
   if (inside_) w.metrics = parts_->metrics;

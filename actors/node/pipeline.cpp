@@ -34,7 +34,8 @@ sequence_id parity_pin(uint32_t cell) {
 class builder {
 public:
   builder(caf::event_based_actor* parent, const pipeline_parts& parts)
-      : parent_{parent}, parts_{parts}, options_{at_sizes(parts.options, parts.workers->sizes)},
+      : parent_{parent}, parts_{parts}, options_{at_sizes(*parts.options.now(),
+                                                          parts.workers->sizes)},
         layout_{parts.workers->layout}, spec_{parts.program->spec}, epoch_{parts.workers->epoch},
         shards_count_{layout_.members()}, batches_count_{
                                               scheduler::batches_of(parts.workers->streams)} {}

@@ -78,6 +78,8 @@ config::settings at_sizes(const config::settings& options, const pool_sizes& siz
   pools.model.members = sizes.model;
   pools.attention.members = sizes.attention;
   pools.attention.kv_bytes = given(scheduler::kv_bytes_of(sizes, 0));
+  // The cells of an epoch are those that there were when it was planned.
+  pools.attention.cells.shorten(sizes.cells.size());
   for (size_t cell = 0; auto& [name, x] : pools.attention.cells) {
     x.members = sizes.cells.at(cell);
     x.kv_bytes = given(scheduler::kv_bytes_of(sizes, cell));

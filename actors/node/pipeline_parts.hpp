@@ -2,13 +2,13 @@
 #pragma once
 
 #include "actors/machine/devices.hpp"
+#include "actors/node/shared_settings.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/request/service.hpp"
 #include "actors/shared/digest_book.hpp"
 #include "actors/shared/first_iterations.hpp"
 #include "actors/shared/health.hpp"
 #include "actors/shared/suspect_board.hpp"
-#include "config/settings.hpp"
 #include "gpu/host/host_engine.hpp"
 #include "gpu/runners/weights.hpp"
 #include "model/program/load.hpp"
@@ -30,7 +30,7 @@ struct kept_allocator {
 /// State that outlives a rebuild: settings, model, packed weights (one copy per process), the
 /// engine.
 struct pipeline_parts {
-  config::settings options;
+  shared_settings options;
   std::shared_ptr<gpu::host_engine> engine;
   std::shared_ptr<device_set> devices; ///< of the engine, and CUDA devices
   std::shared_ptr<const model::model_program> program;

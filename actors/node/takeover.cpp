@@ -115,7 +115,7 @@ private:
     c.shards = next_.shards;
     c.rooms = next_.rooms;
     c.allocator = config_.server->allocator;
-    c.slot_bytes = token_bytes(parts.options, spec);
+    c.slot_bytes = token_bytes(*parts.options.now(), spec);
     c.window_bytes = spec.layers * gpu::kv_pages::page_bytes;
     c.piece_bytes = parts.move_bytes;
     return c;
@@ -213,6 +213,7 @@ private:
   void use_parity() {
     auto& parts = *config_.parts;
     if (!parts.parity) return;
+    parts.parity->add(parity_cells(*parts.options.now()));
     if (mover_) {
       parts.parity->clear();
       parts.digests = std::make_shared<digest_book>(2 * next_.layout.slots());

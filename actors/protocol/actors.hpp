@@ -130,6 +130,7 @@ struct trace_page;
 struct trace_workers_ask;
 struct trace_workers;
 struct aside_job;
+struct cell_roster;
 struct child_command;
 struct aside_idle;
 struct new_rules;
@@ -154,6 +155,9 @@ using seats_ptr = std::shared_ptr<const std::set<scheduler::seat>>;
 
 /// The pools as configured.
 using pools_ptr = std::shared_ptr<const config::pools_settings>;
+
+/// The attention cells from now on; see cell_roster.hpp.
+using cells_ptr = std::shared_ptr<const cell_roster>;
 
 /// Work for a stream of an executor's device.
 using work_ptr = std::shared_ptr<gpu::work>;
@@ -267,9 +271,10 @@ using membership_actor = caf::typed_actor<
     caf::replies_to<epoch_next>::with<epoch_members>, caf::reacts_to<epoch_settled>,
     caf::replies_to<pool_resize>::with<pool_change>,
     caf::replies_to<worker_drain>::with<pool_change>, caf::reacts_to<pool_balance>,
-    caf::reacts_to<pool_bounds>, caf::reacts_to<wake_atom, std::string, uint32_t>,
-    caf::reacts_to<worker_stopped>, caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>,
-    caf::reacts_to<probe_atom>, caf::replies_to<injure>::with<std::string>,
+    caf::reacts_to<pool_bounds>, caf::replies_to<cells_ptr>::with<bool>,
+    caf::reacts_to<wake_atom, std::string, uint32_t>, caf::reacts_to<worker_stopped>,
+    caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
+    caf::replies_to<injure>::with<std::string>,
     caf::replies_to<trace_workers_ask>::with<trace_workers>,
     caf::replies_to<status_atom>::with<system_status>>;
 
@@ -350,3 +355,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::work_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::children_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::seats_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::pools_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::cells_ptr)

@@ -155,8 +155,10 @@ std::vector<scheduler::cell_look> cells_of(const config::settings& options,
     x.members = change->to;
     x.by_requests = change->partition == "requests";
   }
-  for (uint32_t i = 0; !cells.empty() && i < heard.kv.slots.size(); ++i) {
-    auto& x = cells[scheduler::cell_of_table(i, cells.size())];
+  for (uint32_t i = 0; i < heard.kv.slots.size(); ++i) {
+    const auto cell = scheduler::cell_of_table(i, cells.size());
+    if (cell >= cells.size()) continue; // it is new
+    auto& x = cells[cell];
     x.slots += heard.kv.slots[i];
     x.used += heard.kv.used.at(i);
   }

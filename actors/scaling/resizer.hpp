@@ -49,8 +49,8 @@ scheduler::pool_sizes with_wish(const scheduler::pool_sizes& sizes, const resize
 /// The same in settings, which get the size, the partition and the `kv_bytes` of before.
 void take_back(config::settings& settings, const resize_wish& x);
 
-/// The pools whose configured sizes, partitions or `kv_bytes` differ; in `after` those of the
-/// configuration that shall hold.
+/// The pools whose configured sizes, partitions or `kv_bytes` differ, those that shall have no
+/// members last; in `after` those of the configuration that shall hold.
 std::vector<resize_wish> resizes_between(const config::settings& before,
                                          const config::settings& after);
 

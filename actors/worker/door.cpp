@@ -88,7 +88,7 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
   const join_challenge challenge{st.config->cluster, x.nonce};
   const auto& config = *st.config;
   const auto pool = ask.cell.empty() ? ask.role : ask.role + "/" + ask.cell;
-  const bool is_child = config.child_pools.contains(pool);
+  const bool is_child = config.of_children && config.of_children(pool);
   const auto& secret = is_child ? *config.child_secret : config.secret;
   if (is_child && proves_worker(config.secret, x.proof, ask, challenge))
     return refusal("the pool '" + pool

@@ -21,9 +21,10 @@ struct door_config {
   membership_actor members;
   /// Random bytes for a nonce; tests may use a counter.
   std::function<std::string()> fresh_nonce;
-  /// The pools and cells, as "attention" and "attention/far", whose workers are child processes
-  /// with a private secret: no other worker gets a seat there, whatever its name.
-  std::set<std::string> child_pools{};
+  /// Whether the workers of a pool or cell, as "attention" and "attention/far", are child processes
+  /// with a private secret: no other worker gets a seat there, whatever its name. On the actor's
+  /// thread. Empty: none are.
+  std::function<bool(const std::string& pool)> of_children{};
   std::optional<net::shared_secret> child_secret{};
 };
 

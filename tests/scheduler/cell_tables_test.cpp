@@ -18,13 +18,26 @@ kv_layout layout_of(const std::vector<uint32_t>& cells, const std::vector<uint32
   return x;
 }
 
+/// Members of the tables that have some.
+using in_use = std::map<uint32_t, uint32_t>;
+
+in_use tables_in_use(const std::vector<uint32_t>& tables) {
+  in_use result;
+  for (uint32_t i = 0; i < tables.size(); ++i)
+    if (tables[i] > 0) result[i] = tables[i];
+  return result;
+}
+
 } // namespace
 
 TEST_CASE("L-M23 L-M24 a cell by heads has one table, one by requests a table for each member") {
   CHECK(members_of_tables({3, 1}, {}) == std::vector<uint32_t>{3, 1});
-  CHECK(members_of_tables({3, 2}, {1}) == std::vector<uint32_t>{3, 0, 0, 1, 0, 1});
-  CHECK(members_of_tables({2, 3}, {0, 1}) == std::vector<uint32_t>{0, 0, 1, 1, 1, 1, 0, 1});
-  CHECK(members_of_tables({2, 0}, {0, 1}) == std::vector<uint32_t>{0, 0, 1, 0, 1});
+  CHECK(tables_in_use(members_of_tables({3, 2}, {1}))
+        == in_use{{0, 3}, {1 + cells_max, 1}, {1 + 2 * cells_max, 1}});
+  CHECK(tables_in_use(members_of_tables({2, 1}, {0, 1}))
+        == in_use{{cells_max, 1}, {1 + cells_max, 1}, {2 * cells_max, 1}});
+  CHECK(tables_in_use(members_of_tables({2, 0}, {0, 1}))
+        == in_use{{cells_max, 1}, {2 * cells_max, 1}});
   CHECK(members_of_tables({}, {}).empty());
 }
 
@@ -39,7 +52,7 @@ TEST_CASE("L-M24 every member of every cell has its place in one of the tables o
     for (uint32_t t = 0; t < tables.size(); ++t) {
       const auto cell = cell_of_table(t, cells.size());
       members[cell] += tables[t];
-      if (tables[t] > 0 && t >= cells.size()) CHECK(place_of_table(t, cells.size()) < cells[cell]);
+      if (tables[t] > 0 && t >= cells_max) CHECK(place_of_table(t, cells.size()) < cells[cell]);
     }
     for (uint32_t i = 0; i < 4; ++i) CHECK(members[i] == cells[i]);
   }
@@ -54,6 +67,14 @@ TEST_CASE("L-M03 a cell keeps its tables whatever the others become, and gets ne
   // Who had a part of a cell that is cut otherwise has none of its new ones.
   CHECK(members_before(before, layout_of({2, 2}, {})) == std::vector<uint32_t>{0, 1, 4, 4});
   CHECK(members_before(before, layout_of({2, 2}, {0, 1})) == std::vector<uint32_t>{4, 2, 4, 3});
+}
+
+TEST_CASE("L-M03 cells keep their tables when others come") {
+  const auto before = layout_of({2, 2}, {1}), more = layout_of({2, 2, 3, 1}, {1, 3});
+  // Of the new ones that by heads is numbered before the tables by requests.
+  CHECK(members_before(before, more) == std::vector<uint32_t>{0, 1, 4, 4, 4, 2, 4, 3});
+  for (uint32_t i = 0; i < before.tables(); ++i)
+    if (before.in_use(i)) CHECK(more.cells[i] == before.cells[i]);
 }
 
 TEST_CASE("L-M03 shards are numbered through the tables, and sit on the seats of their cell") {

@@ -8,6 +8,7 @@
 #include "actors/membership/membership.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/pipeline.hpp"
+#include "actors/node/roster.hpp"
 #include "actors/node/takeover.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
@@ -21,6 +22,7 @@
 #include "tests/actors/stage.hpp"
 #include "tests/simulation/cluster_shape.hpp"
 #include "tests/simulation/own_process.hpp"
+#include "tests/simulation/seat_watch.hpp"
 #include "tests/simulation/worker_box.hpp"
 
 namespace lamella::simulation {
@@ -84,6 +86,9 @@ public:
   }
 
   size_t cells() const { return options_.pools.attention.cells.size(); }
+  std::string cell_name(size_t number) const {
+    return std::next(options_.pools.attention.cells.begin(), static_cast<ptrdiff_t>(number))->first;
+  }
   /// Asks for another size of a pool, cut of a cell or slots of each table, or for a worker to
   /// leave. May be refused.
   void scale(const std::string& pool, uint32_t members, const std::string& partition = {},
@@ -91,6 +96,19 @@ public:
     time.note("scale " + pool + " to " + std::to_string(members) + " " + partition
               + (slots == actors::kv_as_it_is ? "" : " slots " + std::to_string(slots)));
     ask_and_forget(actors::pool_resize{pool, members, partition, slots});
+  }
+  /// A cell comes, without members; may be refused.
+  void add_cell(bool by_requests) {
+    const auto name = "c" + std::to_string(std::max<size_t>(1, cells()));
+    time.note("new cell " + name);
+    const auto next = with_new_cell(options_, name, by_requests);
+    auto roster = actors::roster_of(next, {name});
+    roster.take = [this, next] {
+      options_ = next;
+      parts_->options.set(next);
+    };
+    ask_and_forget<bool>(
+        actors::cells_ptr{std::make_shared<const actors::cell_roster>(std::move(roster))});
   }
   uint32_t slots() const { return shape_.slots; } ///< of a table at the start, at least
   void drain(const std::string& seat) {
@@ -196,14 +214,14 @@ public:
   std::vector<uint64_t> epochs; ///< of the pipelines, in order
   uint32_t troubles = 0;        ///< ends of a pipeline
   bool given_up = false;
-  std::vector<std::string> seat_errors; ///< two in one seat, an incarnation twice
+  seat_watch seats;
   const actors::gateway_actor& front() const { return front_; }
 
 private:
   void make_parts(const cluster_shape& shape) {
     const auto& loaded = the_model().loaded;
     auto& p = *parts_;
-    p.options = options_;
+    p.options.set(options_);
     p.program = loaded.program;
     p.own_threads = false;
     p.layout = layout_of(options_, loaded.program->spec, shape);
@@ -259,7 +277,9 @@ private:
     m.terms_of = [this](const scheduler::seat&, uint32_t) {
       return simulation::terms_of(options_, parts_->program->spec, parts_->layout);
     };
-    m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
+    m.on_worker = [this](const actors::worker_info& x, bool lost, bool) {
+      seats.note(x.seat, x.incarnation, lost);
+    };
     if (own) {
       own_seats_ = spawn(actors::own_seats, own->config());
       own->listen(m, own_seats_, given_up);
@@ -283,25 +303,11 @@ private:
     }
   }
 
-  template <class Question> void ask_and_forget(const Question& what) {
+  template <class Answer = actors::pool_change, class Question>
+  void ask_and_forget(const Question& what) {
     system.spawn([to = parts_->members, what](caf::event_based_actor* self) {
-      self->request(to, 60s, what)
-          .then([](const actors::pool_change&) {}, [](const caf::error&) {});
+      self->request(to, 60s, what).then([](const Answer&) {}, [](const caf::error&) {});
     });
-  }
-
-  /// At most one in each seat, and never the same incarnation again.
-  void watch_seat(const actors::worker_info& x, bool lost) {
-    auto& seat = seats_[x.seat];
-    if (lost) {
-      if (!seat.taken || seat.incarnation != x.incarnation)
-        seat_errors.push_back(x.seat + ": lost, but it did not sit there");
-      seat.taken = false;
-    } else {
-      if (seat.taken) seat_errors.push_back(x.seat + ": taken twice");
-      if (x.incarnation <= seat.incarnation) seat_errors.push_back(x.seat + ": incarnation again");
-      seat = {true, x.incarnation};
-    }
   }
 
   void make_front() {
@@ -373,11 +379,6 @@ private:
                   scheduler::restart_policy{5, std::chrono::seconds{30}});
   }
 
-  struct seat_watch {
-    bool taken = false;
-    uint32_t incarnation = 0;
-  };
-
   /// Of all clusters so far: they share their numbers.
   double divergences_now() const {
     const std::string name = "\nlamella_divergence_total ";
@@ -394,7 +395,6 @@ private:
   actors::gateway_actor front_;
   caf::actor root_;
   std::vector<caf::actor_addr> pipeline_;
-  std::map<std::string, seat_watch> seats_;
 };
 
 } // namespace lamella::simulation

@@ -3,6 +3,7 @@
 
 #include "actors/membership/membership.hpp"
 #include "actors/node/pipeline.hpp"
+#include "actors/node/roster.hpp"
 #include "actors/protocol/join.hpp"
 #include "scheduler/cell_tables.hpp"
 #include "scheduler/kv/memory_room.hpp"
@@ -89,6 +90,18 @@ inline config::settings settings_of(const cluster_shape& shape) {
   return o;
 }
 
+/// The settings with one more cell, without members, that has the workers of the pool.
+inline config::settings with_new_cell(const config::settings& options, const std::string& name,
+                                      bool by_requests) {
+  config::attention_pool_settings cell = options.pools.attention;
+  cell.members = 0;
+  cell.partition = by_requests ? config::partition::requests : config::partition::heads;
+  cell.parity = !by_requests && options.pools.attention.any_parity();
+  config::settings other;
+  other.pools.attention.cells.append(name, cell);
+  return actors::with_cells(options, other, {name});
+}
+
 /// The attention pool at the sizes of `options`, where it had those of `shape` at the start.
 inline scheduler::kv_layout layout_of(const config::settings& options,
                                       const model::model_spec& spec, const cluster_shape& shape) {
@@ -97,7 +110,10 @@ inline scheduler::kv_layout layout_of(const config::settings& options,
   for (size_t i = 0; i < layout.cells.size(); ++i) {
     auto& cell = layout.cells[i];
     const auto of = scheduler::cell_of_table(static_cast<uint32_t>(i), shape.cells.size());
-    const auto at_start = cells ? shape.cells[of] : shape.by_request ? 1 : shape.shards;
+    const auto at_start = cells && of >= shape.cells.size() ? 0 // it has come since
+                          : cells                           ? shape.cells[of]
+                          : shape.by_request                ? 1
+                                                            : shape.shards;
     cell.slots = shape.slots + shape.more_slots * std::max(1u, cell.members)
                  - shape.more_slots * std::max(1u, at_start);
     if (cells) cell.slots += of * shape.more_in_next;

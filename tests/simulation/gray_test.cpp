@@ -63,7 +63,7 @@ public:
     for (const auto& x : clients_) CHECK(check(x) == "");
     CHECK(comes_to_rest(where) == "");
     CHECK(where.links.strangers() == 0);
-    CHECK(where.seat_errors.empty());
+    CHECK(where.seats.errors.empty());
     CHECK_FALSE(where.given_up);
   }
 

@@ -103,7 +103,7 @@ public:
       CHECK(check(clients_[i]) == "");
     }
     CHECK(comes_to_rest(c) == "");
-    CHECK(c.seat_errors.empty());
+    CHECK(c.seats.errors.empty());
     CHECK(c.divergences() == 0);
     CHECK(c.links.strangers() == 0);
     const auto after = now(victim);

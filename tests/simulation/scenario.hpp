@@ -34,6 +34,7 @@ struct kind {
   bool mixes = false;   ///< prompts on replicas share the launches of batches
   bool cuts = false;  ///< some of these are cut by requests, and are cut otherwise where it scales
   bool tight = false; ///< hosts have no memory for a copy of the KV in use
+  bool comes = false; ///< new cells come, where it scales
   bool fewer = false; ///< no spares, and pools may serve with fewer members after a loss
 };
 
@@ -41,7 +42,7 @@ class scenario {
 public:
   explicit scenario(uint64_t seed, kind what = {})
       : odd_{what.odd, seed}, gray_{what.gray}, scales_{what.scales}, cuts_{what.cuts},
-        dice_{mix(seed, 1)}, cluster_{draw_shape(dice_, what), mix(seed, 2)} {}
+        comes_{what.comes}, dice_{mix(seed, 1)}, cluster_{draw_shape(dice_, what), mix(seed, 2)} {}
 
   outcome run() {
     auto& c = cluster_;
@@ -192,6 +193,8 @@ private:
 
   /// Nobody may notice, but for the time.
   void change_sizes() {
+    if (comes_ && cluster_.cells() < 6 && dice_.below(4) == 0)
+      return cluster_.add_cell(cuts_ && dice_.below(2) == 0);
     const auto kind = dice_.below(10);
     if (const auto cells = cluster_.cells(); kind < 5 && cells > 0)
       change_cell(static_cast<uint32_t>(dice_.below(cells)));
@@ -210,7 +213,7 @@ private:
   void change_cell(uint32_t cell) {
     const auto members = static_cast<uint32_t>(dice_.below(3));
     const auto cut = cuts_ ? dice_.below(4) : 0;
-    cluster_.scale("attention/c" + std::to_string(cell), members,
+    cluster_.scale("attention/" + cluster_.cell_name(cell), members,
                    cut < 2    ? ""
                    : cut == 2 ? "heads"
                               : "requests",
@@ -275,7 +278,7 @@ private:
     if (c.divergences() > 0) wrong("a token that was computed again was another one");
     if (c.digests_lost() > 0) wrong("K and V came back as others");
     if (c.server->pauses->look(c.time.now()).recovering > 0) wrong("a request still recovers");
-    for (const auto& x : c.seat_errors) wrong(x);
+    for (const auto& x : c.seats.errors) wrong(x);
     for (size_t i = 1; i < c.epochs.size(); ++i)
       if (c.epochs[i] <= c.epochs[i - 1]) wrong("epochs do not grow");
     if (c.links.strangers() > 0) wrong("frames of another epoch");
@@ -312,7 +315,7 @@ private:
   };
 
   buggify_points odd_;
-  bool gray_, scales_, cuts_;
+  bool gray_, scales_, cuts_, comes_;
   tests::splitmix dice_;
   std::vector<client> clients_;
   outcome result_;

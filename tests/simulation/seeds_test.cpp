@@ -38,7 +38,8 @@ std::string name_of(kind what) {
          + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "")
          + (what.chooses ? " and chosen pipelines" : "") + (what.mixes ? " and mixed launches" : "")
          + (what.cells ? " and cells" : "") + (what.cuts ? " cut by heads and by requests" : "")
-         + (what.fewer ? " and fewer shards" : "") + (what.tight ? " and little memory" : "");
+         + (what.comes ? " and new cells" : "") + (what.fewer ? " and fewer shards" : "")
+         + (what.tight ? " and little memory" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -195,6 +196,19 @@ TEST_CASE("L-M03 L-M23 seeds in which the attention pool is several cells end we
   }
 }
 
+TEST_CASE("L-M03 L-M23 seeds in which new cells come end well") {
+  for (const kind what :
+       {kind{.scales = true, .comes = true}, kind{.scales = true, .cells = true, .comes = true},
+        kind{.odd = true, .scales = true, .cells = true, .cuts = true, .comes = true},
+        kind{.here = true, .scales = true, .cells = true, .cuts = true, .comes = true},
+        kind{.parity = true, .scales = true, .cells = true, .cuts = true, .comes = true},
+        kind{.scales = true, .cells = true, .tight = true, .comes = true, .fewer = true}}) {
+    const auto all = run_seeds(1, 200, what);
+    CHECK(all.hits > 200);
+    CHECK(all.epochs > 300);
+  }
+}
+
 TEST_CASE("L-M23 L-M24 seeds in which cells are cut by heads and by requests end well") {
   for (const kind what :
        {kind{.cells = true, .cuts = true},
@@ -241,6 +255,8 @@ TEST_CASE("The seeds asked for end well"
         kind{.here = true, .scales = true, .cells = true, .cuts = true},
         kind{.parity = true, .scales = true, .cells = true, .cuts = true},
         kind{.scales = true, .cells = true, .cuts = true, .fewer = true},
+        kind{.scales = true, .cells = true, .cuts = true, .comes = true},
+        kind{.parity = true, .odd = true, .scales = true, .cells = true, .comes = true},
         kind{.scales = true, .tight = true},
         kind{.odd = true, .scales = true, .cells = true, .cuts = true, .tight = true},
         kind{.fewer = true},

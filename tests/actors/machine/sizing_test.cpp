@@ -1,5 +1,6 @@
 // How much of a machine a service uses.
 #include "actors/machine/sizing.hpp"
+#include "scheduler/cell_tables.hpp"
 
 #include <doctest/doctest.h>
 
@@ -20,9 +21,10 @@ TEST_CASE("L-M23 L-M24 a cell by requests has a table of all heads for each memb
   const auto layout = layout_of(x, spec, 0);
   const auto one = static_cast<uint32_t>((6 << 20) / token_bytes(x, spec));
   CHECK(layout.slots_of(0) / 3 == one); // three members' memory for one table
-  REQUIRE(layout.tables() == 6);
+  constexpr auto apart = scheduler::cells_max;
+  REQUIRE(layout.tables() == 1 + 2 * apart + 1);
   CHECK(layout.members() == 5);
-  for (const uint32_t table : {3u, 5u}) {
+  for (const uint32_t table : {1 + apart, 1 + 2 * apart}) {
     CHECK(layout.cells[table].members == 1);
     CHECK(layout.slots_of(table) == one);
     CHECK(&settings_of_cell(x, table) == &west);

@@ -1,6 +1,7 @@
 /// A MEMBERSHIP of which a test says what it does; the rest it does not care about.
 #pragma once
 
+#include "actors/membership/cell_roster.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
@@ -47,6 +48,7 @@ inline auto stand_in_membership(membership_answers x) {
         x.drain,
         [](const pool_balance&) {},
         [](const pool_bounds&) {},
+        [](const cells_ptr&) { return true; },
         [](wake_atom, const std::string&, uint32_t) {},
         [](const worker_stopped&) {},
         [](const seat_failing&) {},

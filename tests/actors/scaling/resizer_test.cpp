@@ -212,4 +212,18 @@ TEST_CASE("L-M03 a reload gives a cell, or prefill workers with KV of their own,
   CHECK(configured_sizes(after) == configured_sizes(before));
 }
 
+TEST_CASE("L-M03 cells that lose their last member do so when others have got theirs") {
+  config::settings before;
+  before.pools.attention.cells["a"].members = 1;
+  before.pools.attention.cells["b"].members = 0;
+  auto after = before;
+  after.pools.attention.cells["a"].members = 0;
+  after.pools.attention.cells["b"].members = 3;
+  after.pools.model.members = 2;
+  const auto got = resizes_between(before, after);
+  std::vector<std::string> order;
+  for (const auto& x : got) order.push_back(pool_name(x));
+  CHECK(order == std::vector<std::string>{"model", "attention/b", "attention/a"});
+}
+
 } // namespace lamella::actors::test

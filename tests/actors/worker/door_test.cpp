@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(membership_world,
                       auto n = std::to_string(++nonces);
                       return std::string(nonce_bytes - n.size(), '0') + n;
                     }};
-  terms.child_pools = {"attention"};
+  terms.of_children = [](const std::string& pool) { return pool == "attention"; };
   terms.child_secret = child;
   const auto other = spawn(actors::door, std::move(terms));
   settle();
