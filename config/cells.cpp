@@ -76,13 +76,18 @@ std::vector<std::string> take_cells(const settings& in_force, settings& changed,
     cells.append(cell_of_whole_pool, whole);
     cells.at(cell_of_whole_pool).least = cells.at(cell_of_whole_pool).most = 0;
   }
+  const bool with_parity = in_force.pools.attention.any_parity();
   for (auto& [name, cell] : cells) {
+    const auto before = cell;
     const auto now = wanted.cells.find(name);
     if (now == wanted.cells.end()) {
       cell.members = cell.least = cell.most = 0;
     } else if (cell.members == 0 && !alike(cell, now->second) && can(now->second)) {
       cell = now->second;
-      taken.push_back(name);
+      if (changed.pools.attention.any_parity() == with_parity)
+        taken.push_back(name);
+      else
+        cell = before; // frames and prompts are made for pools with parity, or without
     } else {
       for (const auto* key : live_keys)
         set_in_cell(*find_option(key), cell, get_in_cell(*find_option(key), now->second));
@@ -93,6 +98,7 @@ std::vector<std::string> take_cells(const settings& in_force, settings& changed,
       cells.append(name, cell);
       taken.push_back(name);
     }
+  if (taken.empty() && in_force.pools.attention.cells.empty()) cells.clear();
   return taken;
 }
 

@@ -56,6 +56,26 @@ void tell_of_cells(live_change& change, const settings& in_force, const settings
   });
 }
 
+/// A pool with cells has no members or memory but theirs, and one without is not changed by what
+/// cells would be.
+void tell_of_whole_pool(live_change& change, const settings& in_force, const settings& wanted) {
+  auto& now = change.value.pools.attention;
+  const bool had = !in_force.pools.attention.cells.empty(), has = !now.cells.empty();
+  const bool wants = !wanted.pools.attention.cells.empty();
+  if (had != has) { // it has become cells
+    std::erase_if(change.changes,
+                  [](const difference& x) { return x.key == "pools.attention.members"; });
+    return;
+  }
+  if (has == wants) return;
+  for (auto& x : change.changes) {
+    const auto* of = find_option(x.key);
+    if (of == nullptr || !x.key.starts_with("pools.attention.") || split_cell_key(x.key)) continue;
+    of->set(change.value, of->get(in_force));
+    x.needs_restart = true;
+  }
+}
+
 } // namespace
 
 live_change take_live(const settings& in_force, const settings& wanted) {
@@ -72,6 +92,10 @@ live_change take_live(const settings& in_force, const settings& wanted) {
   }
   result.cells = take_cells(in_force, result.value, wanted.pools.attention);
   tell_of_cells(result, in_force, wanted);
+  tell_of_whole_pool(result, in_force, wanted);
+  const auto& wished = wanted.pools.attention.cells;
+  for (const auto& [name, cell] : result.value.pools.attention.cells)
+    if (!wished.empty() && !wished.contains(name)) result.gone.push_back(name);
   result.violations = check(result.value);
   return result;
 }

@@ -17,6 +17,8 @@ struct live_change {
   /// Cells of the attention pool that are new, or that had no members and get other settings than
   /// live ones.
   std::vector<std::string> cells;
+  /// Cells in force that are wanted no more, this time or before; they are to have no members.
+  std::vector<std::string> gone;
   /// Rules that `value` breaks, though the new settings alone may keep them: then nothing of it may
   /// be taken.
   std::vector<rule_violation> violations;

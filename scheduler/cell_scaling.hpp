@@ -16,6 +16,7 @@ struct cell_look {
   uint32_t least = 0;           ///< members that it keeps
   uint32_t most = 0;            ///< that it may have; 0: as many as the pool
   bool by_requests = false;     ///< its members keep whole requests: it has all sizes
+  bool stays = false;           ///< it keeps its size
 
   double use() const {
     return slots > 0 ? static_cast<double>(used) / static_cast<double>(slots) : 0;
@@ -50,6 +51,7 @@ inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, 
     return (x.members > 0) != (y.members > 0) ? x.members > 0 : x.use() > y.use();
   };
   for (size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].stays) continue;
     const auto now = cells[i].members;
     const auto any = up ? now + 1 : now - std::min(now, 1u);
     const auto size = cells[i].by_requests ? any : next_cell_size(now, heads, up);

@@ -28,18 +28,22 @@ std::vector<gpu::shard_share> shares_of(const replica_config& config, const stre
                                         const iteration_launch& x) {
   const auto kv_heads = config.program->spec.kv_heads;
   const auto& layout = config.layout;
-  std::vector<gpu::shard_share> shares(layout.members());
-  for (uint32_t i = 0; i < shares.size(); ++i) {
-    const auto heads = layout.heads(kv_heads, i);
-    shares[i] = {stream.links[i].to, stream.links[i].from, {}, heads.first, heads.count};
+  std::vector<gpu::shard_share> shares;
+  std::vector<size_t> first_of; // member of each table
+  for (const auto& table : layout.cells) {
+    first_of.push_back(shares.size());
+    for (uint32_t k = 0; k < table.members; ++k) {
+      const auto heads = scheduler::heads_of(kv_heads, table.members, k);
+      const auto& link = stream.links[shares.size()];
+      shares.push_back({link.to, link.from, {}, heads.first, heads.count});
+    }
   }
   uint32_t row = 0;
   for (const auto& span : x.spans) {
     const auto cell = stream.seats.at(span.seat).member;
-    const auto first = layout.first_of(cell);
     for (uint32_t i = 0; i < span.rows; ++i, ++row)
       for (uint32_t s = 0; s < layout.cells.at(cell).members; ++s)
-        shares[first + s].rows.push_back(row);
+        shares[first_of[cell] + s].rows.push_back(row);
   }
   return shares;
 }

@@ -5,6 +5,7 @@
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/shared/explain.hpp"
+#include "actors/shared/named_cells.hpp"
 #include "net/http/api_error.hpp"
 #include "scheduler/cell_tables.hpp"
 
@@ -27,14 +28,14 @@ using answer_ptr = std::shared_ptr<answer>;
 
 /// As MEMBERSHIP has it: cells may have come since the start, sizes and partitions have changed.
 void use_sizes(system_status& status, const kv_usage& usage) {
-  constexpr std::string_view prefix = "attention/";
+  const auto members_of = [](const pool_change& x) {
+    return x.state == "done" || x.state == "none" ? x.to : x.from;
+  };
   for (auto& pool : status.pools) {
-    for (const auto& x : status.changes) {
-      const auto members = x.state == "done" || x.state == "none" ? x.to : x.from;
-      if (x.pool == "attention") pool.members = members;
-      if (x.pool.starts_with(prefix))
-        pool.cells.push_back({x.pool.substr(prefix.size()), members, 0, 0, x.partition});
-    }
+    for (const auto& x : status.changes)
+      if (x.pool == "attention") pool.members = members_of(x);
+    for (const auto& [name, x] : named_cells(status))
+      pool.cells.push_back({name, members_of(x), 0, 0, x.partition});
     if (pool.cells.empty()) continue;
     pool.partition = "cells";
     for (uint32_t i = 0; i < usage.slots.size(); ++i) {

@@ -48,6 +48,7 @@ const config::attention_pool_settings& settings_of_cell(const config::settings& 
   const auto& pool = options.pools.attention;
   if (pool.cells.empty()) return pool;
   const auto cell = scheduler::cell_of_table(table, pool.cells.size());
+  if (cell >= pool.cells.size()) return pool; // a number between those of tables
   return std::next(pool.cells.begin(), static_cast<ptrdiff_t>(cell))->second;
 }
 

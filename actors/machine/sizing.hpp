@@ -30,7 +30,8 @@ uint64_t memory_limit();
 scheduler::kv_layout layout_of(const config::settings& options, const model::model_spec& spec,
                                uint64_t available);
 
-/// The settings of the cell of a table of such a layout: of a named cell, else of the pool.
+/// The settings of the cell of a table of such a layout: of a named cell, else of the pool, as for
+/// the numbers between those of the tables of cells by requests.
 const config::attention_pool_settings& settings_of_cell(const config::settings& options,
                                                         uint32_t table);
 

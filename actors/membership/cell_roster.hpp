@@ -25,8 +25,9 @@ struct cell_roster {
   std::map<scheduler::seat_group, uint32_t> extra_seats; ///< of attention: for spares and parity
   std::set<scheduler::seat_group> of_children; ///< of all pools: with processes of this host
   caf::timespan resize_timeout{0}; ///< as membership_config has it, at least; 0: as it is
-  /// Puts the settings of the cells in force; called on MEMBERSHIP's thread before the answer.
-  std::function<void()> take;
+  /// Puts the settings of the cells in force, unless nobody waits for that any more: then false.
+  /// Called on MEMBERSHIP's thread before the answer.
+  std::function<bool()> take;
 };
 
 } // namespace lamella::actors

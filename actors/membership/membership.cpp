@@ -247,6 +247,7 @@ void begin(membership_ptr self, membership_config config) {
     const auto members = scheduler::size_of(st.wanted, group, st.config.shape.cell_seats);
     st.extra_seats[group] = seats - std::min(seats, members);
   }
+  for (const auto& [group, seats] : st.config.extra_seats) st.extra_seats[group] = seats;
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);
   const auto poll_interval = self->state.config.poll_interval;

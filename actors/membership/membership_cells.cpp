@@ -71,8 +71,9 @@ void extend(scheduler::epoch_shape& shape, const cell_roster& roster) {
 caf::result<bool> on_cells(membership_state& st, const cell_roster& x) {
   if (const auto why = why_not(st, x); !why.empty())
     return caf::make_error(ec::resize_refused, why);
-  x.take();
+  if (!x.take()) return caf::make_error(ec::resize_refused, "nobody waits for the cells any more");
   auto& c = st.config;
+  if (c.cells.empty()) st.changes.erase("attention"); // of a pool that was one
   extend(c.shape, x);
   extend(st.newest.design.shape, x);
   if (st.before) extend(st.before->design.shape, x);

@@ -51,6 +51,9 @@ struct pipeline_choosing {
 
 struct membership_config {
   scheduler::seat_plan seats; ///< of worker processes and of this process
+  /// Of groups with members, beyond these: spares, and seats for parity. Groups that are not named:
+  /// what they have at the start.
+  std::map<scheduler::seat_group, uint32_t> extra_seats{};
   scheduler::identity wanted; ///< of workers
   /// Pools whose kernel set is determined by the device class of the first worker. Later workers of
   /// the pool must have the same set, and prefill workers that of the replicas.

@@ -45,11 +45,12 @@ seat_group group_of(const membership_state& st, const resized_part& x) {
   return {x.role, x.cell && *x.cell < cells.size() ? cells[*x.cell] : std::string{}};
 }
 
-/// Seats that a group needs at the wanted sizes, its spares and the one of the parity included.
+/// Seats that a group needs at the wanted sizes, its spares and the one of the parity included;
+/// none without members: what they would be loaded with may change until it has some.
 uint32_t needed_seats(const membership_state& st, const seat_group& group) {
-  const auto extra = st.extra_seats.find(group); // none: it has had no seats so far
-  return scheduler::size_of(st.wanted, group, st.config.shape.cell_seats)
-         + (extra == st.extra_seats.end() ? 0 : extra->second);
+  const auto members = scheduler::size_of(st.wanted, group, st.config.shape.cell_seats);
+  const auto extra = st.extra_seats.find(group);
+  return members == 0 || extra == st.extra_seats.end() ? members : members + extra->second;
 }
 
 /// Gives a group as many seats as it needs; new ones are free.

@@ -39,15 +39,6 @@ using scheduler::worker_role;
 /// Between two looks at how long workers take for their work.
 constexpr caf::timespan pace_look = std::chrono::seconds{1};
 
-/// Seats of worker processes and of this process. Spares are seats like others; start-up does not
-/// wait for them, and they have no part until one is free.
-scheduler::seat_plan seats_of(const config::settings& options) {
-  scheduler::seat_plan plan;
-  for (const auto& group : seat_groups(options))
-    plan.add(group, members_needed(options, group) + spares_of(options, group));
-  return plan;
-}
-
 /// What the pipeline of an epoch is chosen by, beside measured times.
 pipeline_choosing choosing_of(const config::settings& options, const model::model_spec& spec) {
   return {options.batching.max_batch, spec.layers, why_no_overlap(options, usable_processors())};
@@ -121,7 +112,8 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
 
 membership_config control_plane::membership_of(const config::settings& options) {
   membership_config m;
-  m.seats = seats_of(options);
+  m.seats = seats_of(options); // start-up does not wait for spares
+  m.extra_seats = extra_seats_of(options);
   m.wanted = identity_of(*config_.parts, config_.model_digest);
   for (const auto& group : seat_groups(options))
     if (config::is_cuda(device_option(options, group))) m.on_devices.insert(group.role);
@@ -203,9 +195,14 @@ std::string control_plane::why_not(const pool_sizes& sizes,
 }
 
 cells_ptr control_plane::roster_with(const config::settings& settings,
-                                     const std::set<std::string>& taken) const {
+                                     const std::set<std::string>& taken,
+                                     std::shared_ptr<std::atomic<bool>> settled) const {
   auto x = std::make_shared<cell_roster>(roster_of(settings, taken));
-  x->take = [parts = config_.parts, settings] { parts->options.set(settings); };
+  x->take = [parts = config_.parts, settings, settled = std::move(settled)] {
+    if (settled->exchange(true)) return false;
+    parts->options.set(settings);
+    return true;
+  };
   return x;
 }
 

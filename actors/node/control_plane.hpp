@@ -16,6 +16,7 @@
 #include "scheduler/compatibility.hpp"
 #include "scheduler/membership/seats.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -73,8 +74,10 @@ public:
   std::string why_not(const pool_sizes& sizes, const config::settings& settings) const;
 
   /// The attention cells of settings, for MEMBERSHIP, which puts them in force. `taken`: names of
-  /// the cells that are new or get other settings.
-  cells_ptr roster_with(const config::settings& settings, const std::set<std::string>& taken) const;
+  /// the cells that are new or get other settings; `settled`: set by whoever comes first,
+  /// MEMBERSHIP that takes them, or who waits no longer.
+  cells_ptr roster_with(const config::settings& settings, const std::set<std::string>& taken,
+                        std::shared_ptr<std::atomic<bool>> settled) const;
 
   /// Null where there are no child processes; after start().
   const child_keeper_actor& keeper() const { return keeper_; }

@@ -63,6 +63,7 @@ health_board::role node::impl::prefill_on_replicas(bool up) {
 
 void node::impl::tell_who_is_there(const seat_news& x) {
   using scheduler::worker_role;
+  const auto now = parts->options.now();
   std::vector<health_board::role> roles;
   uint32_t needed = 0, joined = 0;
   std::string lacking;
@@ -72,7 +73,7 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     const auto ready = count_ready(x, role);
     // A seat of this process is taken again in no time.
     const bool serves =
-        std::ranges::find(x.lacking, role) == x.lacking.end() || is_in_process(options, role);
+        std::ranges::find(x.lacking, role) == x.lacking.end() || is_in_process(*now, role);
     // Whoever is above the need is a spare, wherever it sits.
     const auto need = x.needed.at(role);
     const auto members_up = std::min(need, ready);

@@ -88,22 +88,26 @@ std::string node::impl::why_no_device_of(const config::attention_pool_settings& 
 }
 
 /// MEMBERSHIP knows them afterwards, and so does `in_force`, whatever becomes of the sizes.
-std::string node::impl::take_cells(const config::settings& known, const config::settings& there,
-                                   const std::set<std::string>& taken) {
-  if (taken.empty()) return {};
-  const auto key_of = [](const std::string& name) { return "pools.attention.cells." + name; };
-  for (const auto& name : taken)
-    if (auto why = why_no_device_of(known.pools.attention.cells.at(name)); !why.empty())
-      return key_of(name) + ".device: " + why;
+std::string node::impl::take_cells(const config::settings& known, const membership_actor& whom,
+                                   const cells_ptr& roster, std::atomic<bool>& settled) {
   caf::scoped_actor self{system};
   std::string problem;
-  self->request(parts->members, resize_timeout, control->roster_with(there, taken))
-      .receive([](bool) {},
-               [&](const caf::error& e) {
-                 problem = key_of(*taken.begin()) + ": " + explain(system, e);
-               });
-  if (problem.empty()) in_force = known;
-  return problem;
+  self->request(whom, resize_timeout, roster)
+      .receive([](bool) {}, [&](const caf::error& e) { problem = explain(system, e); });
+  // An answer that was late is one all the same.
+  if (!problem.empty() && !settled.exchange(true)) return "pools.attention.cells: " + problem;
+  in_force = known;
+  watch_load(known);
+  return {};
+}
+
+/// Of the cells that are new or get other settings.
+std::string node::impl::why_no_device_of(const config::live_change& change) {
+  const auto& cells = change.value.pools.attention.cells;
+  for (const auto& name : change.cells)
+    if (auto why = why_no_device_of(cells.at(name)); !why.empty())
+      return "pools.attention.cells." + name + ".device: " + why;
+  return {};
 }
 
 std::vector<std::string> node::impl::resize_pools(const config::live_change& change,
@@ -113,12 +117,19 @@ std::vector<std::string> node::impl::resize_pools(const config::live_change& cha
   const auto there = with_cells(*parts->options.now(), now, taken);
   auto known = with_cells(in_force, now, taken);
   for (const auto& name : taken) known.pools.attention.cells.at(name).members = 0;
-  const auto wishes = resizes_between(known, now);
+  auto wishes = resizes_between(known, now);
+  for (const auto& name : change.gone) // some may have got members since, by hand
+    if (!resizes->under_way()
+        && std::ranges::find(wishes, name, &resize_wish::cell) == wishes.end())
+      wishes.push_back({scheduler::worker_role::attention, 0, 0, name});
   if (wishes.empty() && taken.empty()) return {};
-  const auto first = wishes.empty() ? "pools.attention.cells." + *taken.begin() + ": "
-                                    : keys_of(wishes.front()).front() + ": ";
+  if (auto why = why_no_device_of(change); !why.empty()) return {why}; // may take seconds
+  const auto first =
+      wishes.empty() ? "pools.attention.cells: " : keys_of(wishes.front()).front() + ": ";
   resizer_config c;
   c.outcomes = resizes;
+  const auto settled = std::make_shared<std::atomic<bool>>(false);
+  cells_ptr roster;
   {
     std::lock_guard lock{end_mutex};
     if (ending_node || drained) return {"the service is draining"};
@@ -128,8 +139,10 @@ std::vector<std::string> node::impl::resize_pools(const config::live_change& cha
       return {first + "the change that an earlier reload asked for is still under way"};
     if (auto why = why_not_sizes(known, there, wishes); !why.empty()) return {why};
     c.members = parts->members;
+    if (!taken.empty()) roster = control->roster_with(there, taken, settled);
   }
-  if (auto why = take_cells(known, there, taken); !why.empty()) return {why};
+  if (roster)
+    if (auto why = take_cells(known, c.members, roster, *settled); !why.empty()) return {why};
   caf::scoped_actor self{system};
   for (const auto& x : wishes) {
     const auto take = [&] {
@@ -158,8 +171,10 @@ std::vector<std::string> node::impl::resize_pools(const config::live_change& cha
 
 void node::impl::take_bounds(const config::live_change& change) {
   const auto& now = change.value;
-  if (change.cells.empty() && bounds_of(in_force) == bounds_of(now)) return;
-  watch_load(now);
+  if (change.gone.empty() && bounds_of(in_force) == bounds_of(now)) return;
+  auto followed = now; // the load is not to bring them back
+  for (const auto& name : change.gone) followed.pools.attention.cells.erase(name);
+  watch_load(followed);
   // Pools of other hosts follow their workers within the bounds that they have there.
   for (const auto& group : seat_groups(now))
     if (const auto& pool = pool_of(now, group); pool.placement == config::placement::remote)

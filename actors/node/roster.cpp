@@ -9,6 +9,36 @@ namespace lamella::actors {
 using config::placement;
 using scheduler::worker_role;
 
+namespace {
+
+/// Members on the seats of a group, that with the parity not counted.
+uint32_t size_of(const config::settings& options, const scheduler::seat_group& group) {
+  const auto& attention = options.pools.attention;
+  if (group.role != worker_role::attention || attention.cells.empty())
+    return pool_of(options, group.role).members;
+  uint32_t sum = 0;
+  for (const auto& [name, cell] : attention.cells)
+    if (attention.seats_of(name) == group.cell) sum += cell.members;
+  return sum;
+}
+
+} // namespace
+
+std::map<scheduler::seat_group, uint32_t> extra_seats_of(const config::settings& options) {
+  std::map<scheduler::seat_group, uint32_t> result;
+  for (const auto& group : seat_groups(options))
+    result[group] =
+        members_needed(options, group) - size_of(options, group) + spares_of(options, group);
+  return result;
+}
+
+scheduler::seat_plan seats_of(const config::settings& options) {
+  scheduler::seat_plan plan;
+  for (const auto& [group, extra] : extra_seats_of(options))
+    if (const auto members = size_of(options, group); members > 0) plan.add(group, members + extra);
+  return plan;
+}
+
 cell_roster roster_of(const config::settings& options, const std::set<std::string>& taken) {
   cell_roster x;
   x.seats = cell_seats(options);
@@ -17,11 +47,11 @@ cell_roster roster_of(const config::settings& options, const std::set<std::strin
   x.configured.kv_bytes = kv_bytes_of_cells(options);
   for (const auto& [name, cell] : options.pools.attention.cells) {
     if (taken.contains(name)) x.taken.insert(static_cast<uint32_t>(x.names.size()));
-    const scheduler::seat_group group{worker_role::attention, x.seats[x.names.size()]};
-    const auto spares = spares_of(options, group);
-    x.extra_seats.try_emplace(group, spares).first->second += cell.parity ? 1 : 0;
     x.names.push_back(name);
   }
+  x.extra_seats = extra_seats_of(options);
+  std::erase_if(x.extra_seats,
+                [](const auto& y) { return y.first.role != worker_role::attention; });
   for (const auto& group : seat_groups(options)) {
     const auto where = pool_of(options, group).placement;
     if (where == placement::local) x.of_children.insert(group);

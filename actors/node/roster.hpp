@@ -4,6 +4,7 @@
 #include "actors/membership/cell_roster.hpp"
 #include "config/settings.hpp"
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -12,6 +13,12 @@ namespace lamella::actors {
 /// From a change of a pool's size until it is rolled back, where workers of other hosts have a
 /// part: they are started by somebody who has to hear of the change first.
 constexpr caf::timespan remote_resize = std::chrono::minutes{10};
+
+/// Seats of each group beyond its members, where it has some: for spares and for parity.
+std::map<scheduler::seat_group, uint32_t> extra_seats_of(const config::settings& options);
+
+/// The seats of these settings. A group without members has none.
+scheduler::seat_plan seats_of(const config::settings& options);
 
 /// The cells of these settings, of which those with such names are new or get other settings.
 /// Without `take`.

@@ -10,6 +10,7 @@
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
 #include "actors/shared/explain.hpp"
+#include "actors/shared/named_cells.hpp"
 #include "scheduler/cell_scaling.hpp"
 #include "scheduler/cell_tables.hpp"
 #include "scheduler/kv/kv_values.hpp"
@@ -141,26 +142,25 @@ void tell_wishes(autoscaler_state& st, const scheduler::scaling_look& x,
   }
 }
 
-/// The cells of the attention pool, in their order.
+/// The cells of the attention pool by their numbers, as MEMBERSHIP knows them. One that is not
+/// configured any more, or not yet, keeps its members.
 std::vector<scheduler::cell_look> cells_of(const config::settings& options,
                                            const autoscaler_state::round& heard) {
   std::vector<scheduler::cell_look> cells;
-  for (const auto& [name, cell] : options.pools.attention.cells) {
+  for (const auto& [name, change] : named_cells(*heard.status)) {
     auto& x = cells.emplace_back();
-    x.least = cell.least;
-    x.most = cell.most;
-    const auto change = std::ranges::find(heard.status->changes, "attention/" + name,
-                                          [](const pool_change& y) { return y.pool; });
-    if (change == heard.status->changes.end()) continue;
-    x.members = change->to;
-    x.by_requests = change->partition == "requests";
+    x.members = change.to;
+    x.by_requests = change.partition == "requests";
+    const auto configured = options.pools.attention.cells.find(name);
+    const bool scales = configured != options.pools.attention.cells.end();
+    x.stays = !scales;
+    if (scales) x.least = configured->second.least, x.most = configured->second.most;
   }
   for (uint32_t i = 0; i < heard.kv.slots.size(); ++i) {
     const auto cell = scheduler::cell_of_table(i, cells.size());
     if (cell >= cells.size()) continue; // it is new
-    auto& x = cells[cell];
-    x.slots += heard.kv.slots[i];
-    x.used += heard.kv.used.at(i);
+    cells[cell].slots += heard.kv.slots[i];
+    cells[cell].used += heard.kv.used.at(i);
   }
   return cells;
 }
@@ -176,16 +176,15 @@ struct named_step {
 std::optional<named_step> named(const autoscaler_state& st, const autoscaler_state::round& heard,
                                 const scheduler::scaling_step& step) {
   const auto& options = st.config->options;
-  const auto& all = options.pools.attention.cells;
-  if (step.pool != scaled_pool::attention || all.empty())
+  if (step.pool != scaled_pool::attention || options.pools.attention.cells.empty())
     return named_step{{scheduler::name_of(step.pool), step.to}, step.from};
   const auto& bounds = st.pools[step.pool];
   const auto cells = cells_of(options, heard);
   const auto cell = scheduler::step_of_cells(cells, st.config->kv_heads, step.to > step.from,
                                              bounds.least, bounds.most);
   if (!cell) return std::nullopt;
-  const auto& name = std::next(all.begin(), static_cast<ptrdiff_t>(cell->cell))->first;
-  return named_step{{"attention/" + name, cell->members}, cells[cell->cell].members};
+  return named_step{{"attention/" + named_cells(*heard.status).at(cell->cell).first, cell->members},
+                    cells[cell->cell].members};
 }
 
 void take(autoscaler_ptr self, const autoscaler_state::round& heard,

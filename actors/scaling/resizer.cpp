@@ -52,11 +52,23 @@ void end_all(resizer_ptr self, const std::string& why) {
 
 void look_again(resizer_ptr self) { self->delayed_send(self, between_looks, wake_atom_v); }
 
+/// Cells that were to lose their last member keep it where the one that was to take over has none.
+void leave_full(resizer_config& c, const resize_wish& failed) {
+  std::erase_if(c.wishes, [&](const resize_wish& x) {
+    if (x.cell.empty() || x.members > 0) return false;
+    tell_failed(x, pool_name(failed) + " has not changed");
+    c.outcomes->failed(x);
+    return true;
+  });
+}
+
 /// The first of the wishes has its answer.
 void end_first(resizer_ptr self, bool failed) {
   auto& c = self->state.config;
-  if (failed) c.outcomes->failed(c.wishes.front());
+  const auto done = c.wishes.front();
+  if (failed) c.outcomes->failed(done);
   c.wishes.pop_front();
+  if (failed && done.members > 0 && !done.cell.empty()) leave_full(c, done);
   self->state.asked = false;
   if (c.wishes.empty()) {
     c.outcomes->end();
@@ -101,9 +113,9 @@ std::vector<std::string> keys_of(const resize_wish& x) {
   auto pool = "pools." + std::string{scheduler::to_string(x.role)};
   if (!x.cell.empty()) pool += ".cells." + x.cell;
   std::vector<std::string> keys;
-  if (x.from != x.members) keys.push_back(pool + ".members");
   if (x.cut) keys.push_back(pool + ".partition");
   if (x.changes_kv()) keys.push_back(x.kv_of_all ? "kv.bytes" : pool + ".kv_bytes");
+  if (x.from != x.members || keys.empty()) keys.insert(keys.begin(), pool + ".members");
   return keys;
 }
 

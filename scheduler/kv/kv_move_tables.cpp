@@ -30,6 +30,7 @@ private:
 /// The slots of sequences of a table, together where they share some: the prefix cache may have
 /// given a sequence slots of several others, of which each has the beginning for itself.
 std::vector<std::vector<slot_run>> sharers_of(const kv_ledger& ledger, uint32_t table) {
+  if (ledger.pools[table].slots() == 0) return {}; // a number between those of tables
   constexpr auto none = ~size_t{0};
   groups all;
   std::vector<size_t> group(ledger.pools[table].slots(), none);

@@ -106,6 +106,7 @@ void forget_freed(kv_ledger& ledger) {
 
 /// Committed slots of a table that were not copied.
 std::vector<slot_run> left_of(const kv_ledger& ledger, uint32_t table) {
+  if (ledger.pools[table].slots() == 0) return {}; // a number between those of tables
   slot_set left{ledger.pools[table].slots()};
   if (ledger.moving->slots_of(table) > 0) {
     auto cached = ledger.pools[table].cached_runs();

@@ -94,8 +94,9 @@ TEST_CASE("L-M03 a cell that is wanted no more loses its members and keeps its n
   CHECK(got.changes[0].before == "2");
   CHECK(got.changes[0].after == "0");
   CHECK_FALSE(got.changes[0].needs_restart);
-  // From then on nothing differs.
+  // From then on nothing differs; it is still told, since it may get members by hand.
   CHECK(take_live(got.value, wanted).changes.empty());
+  CHECK(take_live(got.value, wanted).gone == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("L-M03 cells for which the running service has no place wait for a restart") {
@@ -157,6 +158,49 @@ TEST_CASE("L-M03 a pool by heads is the first cell where others come, and loses 
   CHECK(cells_of(back.value) == std::vector<std::string>{"main", "far"});
   CHECK(back.value.pools.attention.cells.at("far").members == 1);
   CHECK(waits(back, "pools.attention.cells.far.members"));
+}
+
+TEST_CASE("L-M03 a pool does not lose its last parity, nor get its first, while it serves") {
+  auto before = two_cells();
+  before.pools.attention.cells.at("b").parity = true;
+  auto wanted = before;
+  wanted.pools.attention.cells.at("b").parity = false;
+  wanted.pools.attention.cells.at("b").threads = 3;
+  auto got = take_live(before, wanted);
+  CHECK(got.cells.empty());
+  CHECK(got.value.pools.attention.cells.at("b").parity);
+  CHECK(waits(got, "pools.attention.cells.b.parity"));
+  CHECK(waits(got, "pools.attention.cells.b.threads"));
+  before.pools.attention.cells.at("a").parity = true;
+  wanted.pools.attention.cells.at("a").parity = true;
+  got = take_live(before, wanted);
+  CHECK(got.cells == std::vector<std::string>{"b"});
+  CHECK_FALSE(waits(got, "pools.attention.cells.b.parity"));
+}
+
+TEST_CASE("L-M03 a pool that does not become cells keeps its size and its memory") {
+  settings before;
+  before.pools.attention.partition = partition::requests;
+  before.pools.attention.members = 4;
+  auto wanted = before;
+  wanted.pools.attention.members = 1;
+  wanted.pools.attention.kv_bytes = 1 << 30;
+  wanted.pools.attention.cells["a"] = before.pools.attention;
+  const auto got = take_live(before, wanted);
+  CHECK(got.value.pools.attention.members == 4);
+  CHECK_FALSE(got.value.pools.attention.kv_bytes.has_value());
+  for (const auto& x : got.changes) CHECK(x.needs_restart);
+  // A cell of the name that the whole pool would have, and no other: nothing comes.
+  wanted = before;
+  wanted.pools.attention.partition = before.pools.attention.partition = partition::heads;
+  wanted.pools.attention.cells["main"] = before.pools.attention;
+  CHECK(take_live(before, wanted).value.pools.attention.cells.empty());
+  // Nor does a pool with cells become one without.
+  const auto cells = two_cells();
+  const auto back = take_live(cells, before);
+  CHECK(cells_of(back.value) == std::vector<std::string>{"a", "b"});
+  CHECK(back.value.pools.attention.members == cells.pools.attention.members);
+  CHECK(waits(back, "pools.attention.members"));
 }
 
 TEST_CASE("L-M03 no more cells come than slot tables are numbered for") {

@@ -77,3 +77,15 @@ TEST_CASE("L-M19 a cell stays within bounds of its own, and another one takes th
   cells[0].least = 1;
   CHECK_FALSE(step_of_cells(cells, 3, false, 1, 8));
 }
+
+TEST_CASE("L-M19 a cell that is not configured any more keeps its size") {
+  std::vector<cell_look> cells{{.members = 1, .slots = 10, .used = 9, .stays = true},
+                               {.members = 1, .slots = 10, .used = 1}};
+  const auto up = step_of_cells(cells, 4, true, 1, 8), down = step_of_cells(cells, 4, false, 1, 8);
+  REQUIRE(up);
+  CHECK(up->cell == 1);
+  REQUIRE(down);
+  CHECK(down->cell == 1);
+  cells[1].stays = true;
+  CHECK_FALSE(step_of_cells(cells, 4, true, 1, 8));
+}

@@ -43,7 +43,8 @@ public:
     shape_ = shape;
     parts_->workers = std::make_shared<actors::epoch_members>();
     make_parts(shape);
-    if (shape.here) own.emplace(time, shape.slowest_step, all_seats().all(), shape.free_bytes);
+    if (shape.here)
+      own.emplace(time, shape.slowest_step, actors::seats_of(options_).all(), shape.free_bytes);
     make_members();
     make_front();
     make_tree();
@@ -52,7 +53,7 @@ public:
 
   /// Every seat is of a process of its own.
   void start_workers() {
-    for (const auto& where : all_seats().all())
+    for (const auto& where : actors::seats_of(options_).all())
       workers.push_back(std::make_unique<worker_box>(world_, where));
     for (auto& x : workers) x->start();
   }
@@ -106,6 +107,7 @@ public:
     roster.take = [this, next] {
       options_ = next;
       parts_->options.set(next);
+      return true;
     };
     ask_and_forget<bool>(
         actors::cells_ptr{std::make_shared<const actors::cell_roster>(std::move(roster))});
@@ -245,17 +247,10 @@ private:
     s.metrics = metrics;
   }
 
-  scheduler::seat_plan all_seats() const {
-    scheduler::seat_plan seats;
-    for (const auto& group : actors::seat_groups(options_))
-      seats.add(group,
-                actors::members_needed(options_, group) + actors::spares_of(options_, group));
-    return seats;
-  }
-
   void make_members() {
     actors::membership_config m;
-    m.seats = all_seats();
+    m.seats = actors::seats_of(options_);
+    m.extra_seats = actors::extra_seats_of(options_);
     m.wanted = {"sim", "sim", "sim", 0, true};
     m.shape = actors::shape_of(options_);
     m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->layout);

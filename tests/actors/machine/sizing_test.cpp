@@ -29,6 +29,7 @@ TEST_CASE("L-M23 L-M24 a cell by requests has a table of all heads for each memb
     CHECK(layout.slots_of(table) == one);
     CHECK(&settings_of_cell(x, table) == &west);
   }
+  CHECK(&settings_of_cell(x, 2) == &x.pools.attention); // a number that no table has
   CHECK(layout.slots() == layout.slots_of(0) + 2 * one);
   const auto shape = shape_of(x);
   CHECK(shape.cells == std::vector<uint32_t>{3, 2});

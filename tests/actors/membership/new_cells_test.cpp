@@ -55,8 +55,10 @@ struct new_cells_world : cell_seats_book, membership_world {
     x.configured.kv_bytes = {0, 0, 77};
     x.extra_seats = {{{worker_role::attention, ""}, 0}, {{worker_role::attention, "own"}, 1}};
     x.take = [this] {
+      if (gone) return false;
       ++taken;
       seats = {"", "", "own"};
+      return true;
     };
     return x;
   }
@@ -88,6 +90,7 @@ struct new_cells_world : cell_seats_book, membership_world {
   }
 
   int taken = 0;
+  bool gone = false; ///< who asked
 };
 
 } // namespace
@@ -149,6 +152,13 @@ TEST_CASE_FIXTURE(new_cells_world, "L-M03 cells with members keep their settings
   settled();
   CHECK(change_of("attention/far").to == 1);
   CHECK(tell(x).find("the cell 'far' has members") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(new_cells_world, "L-M03 cells that nobody waits for any more do not come") {
+  serve();
+  gone = true;
+  CHECK(tell(three()).find("nobody waits") != std::string::npos);
+  CHECK(change_of("attention/own").pool.empty());
 }
 
 TEST_CASE_FIXTURE(new_cells_world, "L-M03 before a service has started no cells come") {

@@ -226,4 +226,23 @@ TEST_CASE("L-M03 cells that lose their last member do so when others have got th
   CHECK(order == std::vector<std::string>{"model", "attention/b", "attention/a"});
 }
 
+TEST_CASE_FIXTURE(world, "L-M03 a cell keeps its members where the one that takes over gets none") {
+  outcomes->begin();
+  changes = {{"attention/b", 0, 3, "under way", {}}};
+  resize_wish grows{worker_role::attention, 0, 3, "b"}, goes{worker_role::attention, 1, 0, "a"};
+  spawn(resizer, resizer_config{members, {grows, {worker_role::model, 1, 2}, goes}, outcomes});
+  advance(5s, 100ms);
+  changes[0].state = "rolled back";
+  advance(1s, 100ms);
+  CHECK(asked == std::vector<std::string>{"model=2"});
+  changes[0].state = "done";
+  advance(1s, 100ms);
+  CHECK(asked == std::vector<std::string>{"model=2"}); // and not attention/a=0
+  CHECK_FALSE(outcomes->under_way());
+  const auto failed = outcomes->take_failed();
+  REQUIRE(failed.size() == 2);
+  CHECK(failed[0].cell == "b");
+  CHECK(failed[1].cell == "a");
+}
+
 } // namespace lamella::actors::test
