@@ -1,4 +1,6 @@
 /// `lamella doctor`: what the probes of this machine say.
+#include "actors/machine/sizing.hpp"
+#include "actors/machine/topology.hpp"
 #include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
@@ -12,6 +14,7 @@
 #include "net/rdma/verbs.hpp"
 
 #include <cstdio>
+#include <set>
 
 namespace lamella::cli {
 namespace {
@@ -32,6 +35,20 @@ template <class Try> finding attempt(std::string part, std::string name, std::st
   } catch (const std::exception& e) {
     return {std::move(part), std::move(name), false, e.what()};
   }
+}
+
+/// Where this process may run, and how many threads compute by default.
+void add_processors(std::vector<finding>& all) {
+  const auto machine = actors::own_topology();
+  std::string text;
+  for (const auto& node : actors::by_node(machine))
+    text += (text.empty() ? "NUMA node: " : "; ") + actors::list_of(node);
+  std::set<unsigned> cores;
+  for (const auto& x : machine) cores.insert(x.core);
+  all.push_back({"cpu", "processors", true,
+                 std::to_string(machine.size()) + " on " + std::to_string(cores.size()) + " cores, "
+                     + std::to_string(actors::usable_processors()) + " compute by default; "
+                     + text});
 }
 
 /// Kernel sets of host devices, the fastest first.
@@ -83,6 +100,7 @@ void add_cuda(std::vector<finding>& all) {
 
 std::vector<finding> examine() {
   std::vector<finding> all;
+  add_processors(all);
   add_kernels(all);
   all.push_back(attempt("shm", "shared memory", "sealed segments and futexes", [] {
     const net::shm_segment segment{gpu::ring_terms{}};

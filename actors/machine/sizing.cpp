@@ -2,6 +2,7 @@
 
 #include "actors/machine/control_groups.hpp"
 #include "actors/machine/seat_groups.hpp"
+#include "actors/machine/topology.hpp"
 #include "config/cells.hpp"
 #include "scheduler/cell_tables.hpp"
 
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <string>
 
-#include <sched.h>
 #include <unistd.h>
 
 namespace lamella::actors {
@@ -91,10 +91,7 @@ std::string host_name() {
 }
 
 unsigned usable_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  unsigned count = 1;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(CPU_COUNT(&set));
+  const auto count = static_cast<double>(computing(own_topology()).size());
   return std::max(
       1u, static_cast<unsigned>(std::min<double>(count, processor_bound(own_groups("cpu")) + 0.5)));
 }

@@ -38,7 +38,7 @@ std::string reachable(const std::string& host) {
 } // namespace
 
 child_command child_of(const config::settings& options, const scheduler::seat& where,
-                       std::string program, uint16_t port) {
+                       std::string program, uint16_t port, const std::set<unsigned>& processors) {
   const auto& control = options.control;
   std::error_code ignored;
   if (program.empty()) program = std::filesystem::read_symlink("/proc/self/exe", ignored).string();
@@ -71,12 +71,26 @@ child_command child_of(const config::settings& options, const scheduler::seat& w
                    "--listen", // for workers of other hosts; the port itself is this process's
                    config::parse_address(options.net.listen)->host + ":0"}};
   if (!where.cell.empty()) x.words.insert(x.words.end(), {"--cell", where.cell});
+  if (!processors.empty()) x.words.insert(x.words.end(), {"--processors", list_of(processors)});
   if (control.tls())
     x.words.insert(x.words.end(),
                    {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
                     control.tls_key.string(), "--tls-ca", control.tls_ca.string()});
   for (const auto& text : armed_failpoints()) x.words.insert(x.words.end(), {"--failpoint", text});
   return x;
+}
+
+std::set<unsigned> processors_for(const config::pool_settings& pool,
+                                  const std::vector<processor>& machine, uint32_t place,
+                                  uint32_t processes) {
+  if (config::is_cuda(pool.device)) return {};
+  auto share = share_of(machine, place, processes);
+  if (share.size() == machine.size()) return {};
+  std::vector<processor> near;
+  for (const auto& x : machine)
+    if (share.contains(x.number)) near.push_back(x);
+  if (pool.threads && *pool.threads > computing(near).size()) return {};
+  return share;
 }
 
 } // namespace lamella::actors

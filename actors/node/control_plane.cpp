@@ -252,9 +252,17 @@ worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t plac
 std::vector<child_command> control_plane::children(const std::set<scheduler::seat>& seats) const {
   std::vector<child_command> result;
   const auto options = config_.parts->options.now();
-  for (const auto& where : seats)
-    if (pool_of(*options, where.group()).placement == placement::local)
-      result.push_back(child_of(*options, where, config_.program, port_));
+  const auto machine = own_topology();
+  for (const auto& where : seats) {
+    const auto& pool = pool_of(*options, where.group());
+    if (pool.placement != placement::local) continue;
+    const auto alike = [&](const scheduler::seat& x) { return x.group() == where.group(); };
+    const auto processes = static_cast<uint32_t>(std::ranges::count_if(seats, alike));
+    const auto place = static_cast<uint32_t>(
+        std::count_if(seats.begin(), seats.find(where), alike)); // in order of their numbers
+    result.push_back(child_of(*options, where, config_.program, port_,
+                              processors_for(pool, machine, place, processes)));
+  }
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/machine/model_store.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/machine/topology.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <spdlog/spdlog.h>
@@ -105,9 +106,11 @@ void node::impl::choose_kernels() {
   // Without seats of its own this process only decides.
   const bool computes = options.pools.any(config::placement::in_process);
   const auto threads = computes ? options.pools.model.threads.value_or(usable_processors()) : 1;
+  const auto nodes = computes ? spread_memory() : 1; // before anything is allocated there
   parts->engine = std::make_shared<gpu::host_engine>(threads, *ops);
   parts->devices = std::make_shared<device_set>(parts->engine);
-  spdlog::info("host device kernels={} threads={}{}", ops->name, threads,
+  spdlog::info("host device kernels={} threads={}{}{}", ops->name, threads,
+               nodes > 1 ? " numa_nodes=" + std::to_string(nodes) : "",
                reason.empty() ? "" : " (" + reason + ")");
   const auto& pools = options.pools;
   model_device = open_device("pools.model", pools.model, "host/loader");

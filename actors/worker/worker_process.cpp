@@ -2,6 +2,7 @@
 
 #include "actors/machine/model_store.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/machine/topology.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/pools.hpp"
@@ -84,6 +85,7 @@ void worker_process::open(const worker_terms& terms) {
     const auto* ops = gpu::find_operators(computes ? terms.kernels.c_str() : "auto", &why);
     if (ops == nullptr) throw std::runtime_error{"kernels " + terms.kernels + ": " + why};
     const auto threads = terms.threads == 0 ? usable_processors() : terms.threads;
+    if (computes) spread_memory();
     engine_ = std::make_shared<gpu::host_engine>(computes ? threads : 1, *ops);
     devices_ = std::make_shared<device_set>(engine_, options_.open_cuda);
   }

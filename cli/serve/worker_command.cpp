@@ -1,5 +1,6 @@
 /// `lamella worker`: one seat of a service in a process of its own.
 #include "actors/machine/sizing.hpp"
+#include "actors/machine/topology.hpp"
 #include "actors/worker/data_plane_port.hpp"
 #include "actors/worker/worker_process.hpp"
 #include "base/patience.hpp"
@@ -18,6 +19,7 @@
 #include <csignal>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -28,7 +30,7 @@ namespace {
 
 struct worker_flags {
   std::string role, cell, join, name, secret_file, model, log_level = "info";
-  std::string device = "auto", listen = "127.0.0.1:0";
+  std::string device = "auto", listen = "127.0.0.1:0", processors;
   uint32_t seat = actors::any_seat;
   double heartbeat = 0.1, dead = 1.0, rejoin = 8.0, drain = 60.0;
   std::string tls_certificate, tls_key, tls_ca;
@@ -153,10 +155,22 @@ std::optional<int> exit_after(actors::session_end end, const worker_flags& flags
   return std::nullopt;
 }
 
+/// Before any other thread is there.
+void bind_process(const std::string& processors) {
+  if (processors.empty()) return;
+  try {
+    actors::bind_to(*actors::processors_of(processors)); // the flag is checked
+  } catch (const std::system_error& e) {
+    throw command_error{exit_configuration, std::string{"--processors: "} + e.what(),
+                        "'lamella doctor' tells the processors where this process may run"};
+  }
+}
+
 /// Joins again and again until there is a reason not to. Returns the exit code.
 int work(const worker_flags& flags) {
   mallopt(M_ARENA_MAX, 1);
   if (flags.parent != 0) tie_to(static_cast<pid_t>(flags.parent));
+  bind_process(flags.processors);
   signal_watch signals;
   const auto log = log_of(flags);
   auto options = options_of(flags);
@@ -230,6 +244,12 @@ void add_resource_flags(CLI::App& app, worker_flags& flags) {
       ->type_name("DEVICE")
       ->check([](const std::string& text) { return config::check_device(text); })
       ->capture_default_str();
+  app.add_option("--processors", flags.processors,
+                 "Processors to run on, with memory near them, such as 0-15 (default: all)")
+      ->type_name("LIST")
+      ->check([](const std::string& text) {
+        return actors::processors_of(text) ? std::string{} : "a list of numbers such as 0-7,16-23";
+      });
   app.add_option("--listen", flags.listen,
                  "Data plane address for workers on other hosts; port 0: any")
       ->type_name("ADDRESS:PORT")
