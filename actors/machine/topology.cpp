@@ -16,6 +16,10 @@ namespace {
 
 constexpr unsigned number_max = 65'535;
 
+/// With fewer cores their second threads compute, too: what little they add counts there, and that
+/// they lose was never measured.
+constexpr size_t cores_for_one_thread = 4;
+
 /// Modes of linux/mempolicy.h, which is not among the headers of all systems.
 constexpr int policy_default = 0, policy_interleave = 3;
 
@@ -115,16 +119,20 @@ std::vector<processor> topology_of(const std::set<unsigned>& allowed,
 std::set<unsigned> computing(const std::vector<processor>& all) {
   unsigned fastest = 0;
   for (const auto& x : all) fastest = std::max(fastest, x.capacity);
-  std::set<unsigned> cores, result;
-  for (const auto& x : all)
-    if (x.capacity == fastest && cores.insert(x.core).second) result.insert(x.number);
-  return result;
+  std::set<unsigned> cores, one_of_each, fast;
+  for (const auto& x : all) {
+    if (x.capacity != fastest) continue;
+    fast.insert(x.number);
+    if (cores.insert(x.core).second) one_of_each.insert(x.number);
+  }
+  return cores.size() < cores_for_one_thread ? fast : one_of_each;
 }
 
 std::vector<std::set<unsigned>> by_node(const std::vector<processor>& all) {
   std::map<unsigned, std::set<unsigned>> nodes;
   for (const auto& x : all) nodes[x.node].insert(x.number);
   std::vector<std::set<unsigned>> result;
+  result.reserve(nodes.size());
   for (auto& [node, processors] : nodes) result.push_back(std::move(processors));
   return result;
 }

@@ -31,8 +31,9 @@ std::string list_of(const std::set<unsigned>& processors);
 std::vector<processor> topology_of(const std::set<unsigned>& allowed,
                                    const std::filesystem::path& sys);
 
-/// Those that compute: one of each core, of the fastest kind alone. Work is divided equally, so a
-/// second thread of a core shares its units, and a slower core is waited for.
+/// Those that compute, of the fastest kind of cores alone: one of each core, but all where there
+/// are fewer than four. Work is divided equally, so a second thread of a core shares its units, and
+/// a slower core is waited for.
 std::set<unsigned> computing(const std::vector<processor>& all);
 
 /// The processors of each NUMA node that has some, in order of nodes.

@@ -61,16 +61,20 @@ TEST_CASE("lists of processors are read and written as the kernel does") {
 TEST_CASE_FIXTURE(two_sockets, "one thread of each core computes") {
   CHECK(computing(of("0-15")) == set{0, 1, 2, 3, 4, 5, 6, 7});
   // Within what a process may use, also the second thread of a core alone.
-  CHECK(computing(of("0,8,9,12")) == set{0, 9, 12});
+  CHECK(computing(of("0,8,9,12,15")) == set{0, 9, 12, 15});
+  // On a few cores all threads do.
+  CHECK(computing(of("0-2,8-10")) == set{0, 1, 2, 8, 9, 10});
 }
 
 TEST_CASE_FIXTURE(machine, "where there are two kinds of cores the fast ones compute") {
-  // Two fast cores with two threads each, four slow ones, as on a desktop of Intel.
-  for (unsigned i = 0; i < 4; ++i) siblings(i, i < 2 ? "0-1" : "2-3");
-  for (unsigned i = 4; i < 8; ++i) siblings(i, std::to_string(i));
-  write("devices/cpu_atom/cpus", "4-7");
-  CHECK(computing(of("0-7")) == set{0, 2});
-  CHECK(computing(of("4-7")) == set{4, 5, 6, 7}); // it may use no others
+  // Four fast cores with two threads each, four slow ones, as on a desktop of Intel.
+  for (unsigned i = 0; i < 8; ++i)
+    siblings(i, std::to_string(i / 2 * 2) + "-" + std::to_string(i / 2 * 2 + 1));
+  for (unsigned i = 8; i < 12; ++i) siblings(i, std::to_string(i));
+  write("devices/cpu_atom/cpus", "8-11");
+  CHECK(computing(of("0-11")) == set{0, 2, 4, 6});
+  CHECK(computing(of("0-3,8-11")) == set{0, 1, 2, 3}); // two fast cores, and both their threads
+  CHECK(computing(of("8-11")) == set{8, 9, 10, 11});   // it may use no others
 }
 
 TEST_CASE_FIXTURE(machine, "the capacity of cores tells the fast ones on Arm") {
