@@ -4,7 +4,6 @@
 #include "actors/membership/pool_parts.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 namespace lamella::actors {
 
@@ -29,7 +28,7 @@ std::string why_not(const membership_state& st, const cell_roster& x) {
   const auto in_force = by_cells(scheduler::sizes_of(st.config.shape));
   const auto wanted = by_cells(st.wanted);
   if (x.names.size() < wanted.cells.size()
-      || !std::ranges::equal(st.config.cells, x.names | std::views::take(st.config.cells.size())))
+      || !std::equal(st.config.cells.begin(), st.config.cells.end(), x.names.begin()))
     return "the service has other cells";
   const auto seats = seats_before(st);
   for (uint32_t i = 0; i < wanted.cells.size(); ++i) {

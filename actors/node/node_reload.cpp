@@ -7,6 +7,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace lamella::actors {
@@ -105,8 +107,8 @@ std::string node::impl::take_cells(const config::settings& known, const membersh
 std::string node::impl::why_no_device_of(const config::live_change& change) {
   const auto& cells = change.value.pools.attention.cells;
   for (const auto& name : change.cells)
-    if (auto why = why_no_device_of(cells.at(name)); !why.empty())
-      return "pools.attention.cells." + name + ".device: " + why;
+    if (const auto why = why_no_device_of(cells.at(name)); !why.empty())
+      return fmt::format("pools.attention.cells.{}.device: {}", name, why);
   return {};
 }
 

@@ -200,7 +200,8 @@ std::vector<resize_wish> resizes_between(const config::settings& before,
     x.kv_of_all = !was->second.kv_bytes && !cell.kv_bytes;
   }
   // Sequences of a cell that loses its last member go to others, which get theirs before.
-  std::ranges::stable_partition(result, [](const resize_wish& x) { return x.members > 0; });
+  std::stable_partition(result.begin(), result.end(),
+                        [](const resize_wish& x) { return x.members > 0; });
   return result;
 }
 
