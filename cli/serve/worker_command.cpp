@@ -160,8 +160,9 @@ void bind_process(const std::string& processors) {
   if (processors.empty()) return;
   try {
     actors::bind_to(*actors::processors_of(processors)); // the flag is checked
-  } catch (const std::system_error& e) {
-    throw command_error{exit_configuration, std::string{"--processors: "} + e.what(),
+  } catch (const std::system_error&) {
+    throw command_error{exit_configuration,
+                        "--processors: this process may run on none of " + processors,
                         "'lamella doctor' tells the processors where this process may run"};
   }
 }
