@@ -3,7 +3,6 @@
 #pragma once
 
 #include "actors/gateway/gateway.hpp"
-#include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/membership/membership.hpp"
 #include "actors/node/kv_rebuild.hpp"
@@ -104,6 +103,7 @@ public:
     time.note("new cell " + name);
     const auto next = with_new_cell(options_, name, by_requests);
     auto roster = actors::roster_of(next, {name});
+    if (!own) roster.of_children = groups_of(next);
     roster.take = [this, next] {
       options_ = next;
       parts_->options.set(next);
@@ -258,8 +258,7 @@ private:
     m.kv_heads = parts_->program->spec.kv_heads;
     choose_pipelines(m, shape_, parts_->program->spec);
     m.least_slots = shape_.least_slots;
-    if (!own)
-      for (const auto& group : actors::seat_groups(options_)) m.of_children.insert(group);
+    if (!own) m.of_children = groups_of(options_);
     m.design_of = [this](const scheduler::pool_sizes& sizes) {
       return design_at(options_, sizes, parts_->program->spec, shape_);
     };

@@ -1,6 +1,7 @@
 /// What a simulated cluster is built of.
 #pragma once
 
+#include "actors/machine/seat_groups.hpp"
 #include "actors/membership/membership.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/node/roster.hpp"
@@ -88,6 +89,12 @@ inline config::settings settings_of(const cluster_shape& shape) {
   o.numerics.wire = config::number_type::f32;
   o.kv.dtype = config::number_type::f32;
   return o;
+}
+
+/// All of them: each process is started again by the simulation, as children are.
+inline std::set<scheduler::seat_group> groups_of(const config::settings& options) {
+  const auto groups = actors::seat_groups(options);
+  return {groups.begin(), groups.end()};
 }
 
 /// The settings with one more cell, without members, that has the workers of the pool.
