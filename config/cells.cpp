@@ -46,27 +46,30 @@ bool has_own_seats(const pools_settings& pools) {
          || (pools.prefill.has_seats() && pools.prefill.placement == here);
 }
 
-} // namespace
-
-std::string why_not_live(const settings& in_force, const attention_pool_settings& cell) {
+/// Whether a running service can have that cell beside those in force, or in place of one of them
+/// that has no members: a process that opened no control port, or started no worker processes,
+/// cannot begin to, and frames are made for pools with parity, or without.
+bool has_place(const settings& in_force, const attention_pool_settings& cell) {
   const auto& pools = in_force.pools;
-  if (cell.placement == placement::in_process && !has_own_seats(pools))
-    return "no other pool is in the service's own process";
-  if (cell.placement == placement::local && !pools.any(placement::local))
-    return "no other pool has worker processes on this machine";
-  if (cell.placement == placement::remote && !pools.distributed())
-    return "no other pool has worker processes";
-  if (cell.parity && !pools.attention.any_parity()) return "no other cell has parity";
-  return {};
+  if (cell.parity && !pools.attention.any_parity()) return false;
+  switch (cell.placement) {
+  case placement::in_process:
+    return has_own_seats(pools);
+  case placement::local:
+    return pools.any(placement::local);
+  case placement::remote:
+    break;
+  }
+  return pools.distributed();
 }
+
+} // namespace
 
 std::vector<std::string> take_cells(const settings& in_force, settings& changed,
                                     const attention_pools_settings& wanted) {
   auto& cells = changed.pools.attention.cells;
   std::vector<std::string> taken;
-  const auto can = [&](const attention_pool_settings& x) {
-    return why_not_live(in_force, x).empty();
-  };
+  const auto can = [&](const attention_pool_settings& x) { return has_place(in_force, x); };
   if (wanted.cells.empty()) return taken;
   if (cells.empty()) {
     const auto& whole = in_force.pools.attention;
@@ -87,7 +90,7 @@ std::vector<std::string> take_cells(const settings& in_force, settings& changed,
       if (changed.pools.attention.any_parity() == with_parity)
         taken.push_back(name);
       else
-        cell = before; // frames and prompts are made for pools with parity, or without
+        cell = before; // the last parity of the pool, as has_place() has it for the first
     } else {
       for (const auto* key : live_keys)
         set_in_cell(*find_option(key), cell, get_in_cell(*find_option(key), now->second));

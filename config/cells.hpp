@@ -17,10 +17,6 @@ constexpr size_t cells_most = 32;
 /// autoscaler may make of them, and need one member at least.
 void check_cells(const attention_pools_settings& pool, std::vector<rule_violation>& found);
 
-/// Why a running service cannot have that cell beside those in force, or in place of one of them
-/// that has no members; empty: it can.
-std::string why_not_live(const settings& in_force, const attention_pool_settings& cell);
-
 /// The one cell that a pool without named ones is, where it is by heads: the first of those that
 /// come.
 constexpr const char* cell_of_whole_pool = "main";

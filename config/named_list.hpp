@@ -1,4 +1,4 @@
-/// Things with names, in an order that stays when others come.
+/// A list of values by name, whose order does not change when values are added.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace lamella::config {
 
-/// What is made at first is in order of names; what is appended comes behind it. So the place of
-/// each is a number that it keeps. References stay valid. Lookup is O(size).
+/// Values made by operator[] are in order of names, appended ones come behind them: the place of a
+/// value is a number that it keeps. References stay valid. Lookup is O(size).
 template <class T> class named_list {
 public:
   using value_type = std::pair<std::string, T>;

@@ -224,11 +224,9 @@ std::string reference_text() {
   return out
          + "\n## pools.attention.cells.NAME\n\nAttention cells beside each other, in place of the "
            "one pool: each is a slot table with shards of its own, and a sequence has its KV in "
-           "one "
-           "of them. A cell takes `members` and `kv_bytes`, and inherits all other options of "
+           "one of them. A cell takes `members` and `kv_bytes`, and inherits all other options of "
            "`pools.attention`. `members`, `partition`, `kv_bytes`, `min` and `max` are live; so "
-           "are "
-           "all options of a new cell and of one without members.\n";
+           "are all options of a new cell and of one without members.\n";
 }
 
 std::string show_yaml(const loaded& from, const show_options& how) {

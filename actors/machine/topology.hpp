@@ -23,7 +23,7 @@ struct processor {
 /// 65,535.
 std::optional<std::set<unsigned>> processors_of(std::string_view list);
 
-/// The same, the other way.
+/// The text of such a list.
 std::string list_of(const std::set<unsigned>& processors);
 
 /// What the kernel says of these processors below `sys` (/sys). What it does not say counts as the
@@ -31,9 +31,9 @@ std::string list_of(const std::set<unsigned>& processors);
 std::vector<processor> topology_of(const std::set<unsigned>& allowed,
                                    const std::filesystem::path& sys);
 
-/// Those that compute, of the fastest kind of cores alone: one of each core, but all where there
-/// are fewer than four. Work is divided equally, so a second thread of a core shares its units, and
-/// a slower core is waited for.
+/// The processors that compute: one of each core of the fastest kind, or all of these cores where
+/// there are fewer than four. Work is divided equally, so a second thread of a core shares its
+/// units, and a slower core is waited for.
 std::set<unsigned> computing(const std::vector<processor>& all);
 
 /// The processors of each NUMA node that has some, in order of nodes.
@@ -46,7 +46,7 @@ std::set<unsigned> share_of(const std::vector<processor>& all, uint32_t place, u
 /// Where this process may run.
 std::set<unsigned> allowed_processors();
 
-/// Those of this machine where this process may run.
+/// The processors of this machine where this process may run.
 std::vector<processor> own_topology();
 
 /// Lets this thread, and those that it starts from here on, run there alone, so that memory they

@@ -1,4 +1,4 @@
-/// The attention cells of a service that gets new ones.
+/// The attention cells of a service whose configuration was reloaded.
 #pragma once
 
 #include "actors/protocol/values.hpp"
@@ -15,8 +15,8 @@
 
 namespace lamella::actors {
 
-/// Those that there are from now on, for MEMBERSHIP. It answers when it knows them, or refuses them
-/// with the reason. Cells that are new, or had no members and get other settings, have none then.
+/// The attention cells from now on, for MEMBERSHIP, which takes them or refuses them with the
+/// reason. Cells that are new, or had no members and get other settings, have no members then.
 struct cell_roster {
   std::vector<std::string> names; ///< of all, by number; those that there were keep theirs
   std::vector<std::string> seats; ///< of each, as epoch_shape::cell_seats

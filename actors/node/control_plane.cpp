@@ -157,7 +157,8 @@ void control_plane::keep_seats(const std::set<scheduler::seat>& all) {
 }
 
 /// Members of the attention pool bring memory of their own: without a fixed size, their tables keep
-/// the slots that they had at the start. New tables of a cell by requests have one member's.
+/// the slots that they had at the start. Tables of new cells, and new ones of a cell by requests,
+/// have those of one member.
 epoch_design control_plane::design_of(const pool_sizes& sizes,
                                       const config::settings& settings) const {
   const auto& parts = *config_.parts;

@@ -1,7 +1,7 @@
 #include "actors/node/node_impl.hpp"
 
-#include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/node/roster.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/request/chat_input.hpp"
 #include "actors/shared/build_info.hpp"
@@ -141,12 +141,10 @@ std::shared_ptr<net::metrics> node::impl::make_metrics() const {
   m.caf = "0.17.6";
   m.simd = kernels();
   using scheduler::worker_role;
+  const auto seats = seats_of(options);
   for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
     const std::string name{scheduler::to_string(role)};
-    uint32_t seats = 0;
-    for (const auto& group : seat_groups(options))
-      if (group.role == role) seats += members_needed(options, group) + spares_of(options, group);
-    for (uint32_t i = 0; i < seats; ++i)
+    for (uint32_t i = 0; i < seats.members(role); ++i)
       m.workers.push_back({name, name + "-" + std::to_string(i)});
   }
   m.slot_count = parts->layout.slots();

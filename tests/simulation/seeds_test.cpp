@@ -198,7 +198,8 @@ TEST_CASE("L-M03 L-M23 seeds in which the attention pool is several cells end we
 
 TEST_CASE("L-M03 L-M23 seeds in which new cells come end well") {
   for (const kind what :
-       {kind{.scales = true, .comes = true}, kind{.scales = true, .cells = true, .comes = true},
+       {kind{.scales = true, .comes = true}, kind{.parity = true, .scales = true, .comes = true},
+        kind{.scales = true, .cells = true, .comes = true},
         kind{.odd = true, .scales = true, .cells = true, .cuts = true, .comes = true},
         kind{.here = true, .scales = true, .cells = true, .cuts = true, .comes = true},
         kind{.parity = true, .scales = true, .cells = true, .cuts = true, .comes = true},
