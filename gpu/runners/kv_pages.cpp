@@ -16,9 +16,9 @@ namespace {
 constexpr size_t huge_page = kv_pages::page_bytes;
 /// Faster than it takes to tell another thread.
 constexpr size_t small = huge_page;
-/// Longest rest after a page, as long as the page took, on kernels that hold the map of the process
-/// while they zero a page: whoever maps memory waits for this thread there.
-constexpr std::chrono::milliseconds rest_most{10};
+/// A page is taken for no slower. Rests are for what else runs, and on kernels that hold the map of
+/// the process while they zero a page for whoever maps memory, who waits for this thread there.
+constexpr std::chrono::milliseconds slowest{10};
 
 /// Whether whoever maps memory waits for pages that are zeroed elsewhere: not since Linux 6.4.
 bool zeroing_holds_the_map() {
@@ -56,6 +56,16 @@ void kv_pages::add_missing(std::vector<window>& to, uint32_t first, uint32_t len
     if (state_of(static_cast<window>(x)) == state::missing) to.push_back(static_cast<window>(x));
 }
 
+void kv_pages::mark(window x, state now) {
+  if (x >= states_.size()) states_.resize(x + 1, state::missing);
+  states_[x] = now;
+}
+
+void kv_pages::wake() {
+  if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
+  changed_.notify_all();
+}
+
 kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
   auto done = std::make_shared<std::atomic<bool>>(data_ == nullptr);
   if (data_ == nullptr) return done;
@@ -69,45 +79,69 @@ kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
     done->store(true);
     return done;
   }
-  std::erase_if(wanted, [&](window x) { return state_of(x) == state::asked; });
-  for (const auto x : wanted) {
-    if (x >= states_.size()) states_.resize(x + 1, state::missing);
-    states_[x] = state::asked;
-  }
+  std::erase_if(wanted, [&](window x) { return state_of(x) == state::awaited; });
+  for (const auto x : wanted) mark(x, state::awaited);
   tasks_.push_back({std::move(wanted), done});
-  if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
-  changed_.notify_all();
+  wake();
   return done;
+}
+
+void kv_pages::begin_ahead(std::vector<window> wanted) {
+  for (const auto x : wanted) {
+    if (state_of(x) != state::missing) continue; // named twice
+    mark(x, state::ahead);
+    ahead_.push_back(x);
+  }
+  wake();
 }
 
 void kv_pages::forget() {
   std::lock_guard lock{mutex_};
   states_.clear();
+  ahead_.clear();
+  ++given_back_;
+}
+
+bool kv_pages::make(std::unique_lock<std::mutex>& lock, window x, pace how) {
+  const auto break_off = [&, before = given_back_] {
+    return ending_ || given_back_ != before || (how.yields && !tasks_.empty());
+  };
+  for (uint32_t layer = 0; layer < layers_; ++layer) {
+    lock.unlock();
+    const auto began = std::chrono::steady_clock::now();
+    touch(x, layer);
+    const auto took = std::chrono::steady_clock::now() - began;
+    lock.lock();
+    if (how.rest > 0)
+      changed_.wait_for(lock, std::min<decltype(took)>(took, slowest) * how.rest, break_off);
+    if (break_off()) return false;
+  }
+  return true;
 }
 
 void kv_pages::run() {
-  const bool rests = zeroing_holds_the_map();
-  if (!rests) be_patient(); // preempted meanwhile, it is in nobody's way
+  constexpr pace ahead{.rest = 9, .yields = true};
+  const pace awaited{.rest = zeroing_holds_the_map() ? 1 : 0, .yields = false};
+  if (awaited.rest == 0) be_patient(); // preempted meanwhile, it is in nobody's way
   std::unique_lock lock{mutex_};
   while (true) {
-    changed_.wait(lock, [&] { return ending_ || !tasks_.empty(); });
+    changed_.wait(lock, [&] { return ending_ || !tasks_.empty() || !ahead_.empty(); });
     if (ending_) return;
-    const auto next = tasks_.front();
-    for (const auto x : next.windows) {
-      for (uint32_t layer = 0; layer < layers_ && !ending_; ++layer) {
-        lock.unlock();
-        const auto began = std::chrono::steady_clock::now();
-        touch(x, layer);
-        const auto took = std::chrono::steady_clock::now() - began;
-        lock.lock();
-        if (rests)
-          changed_.wait_for(lock, std::min<decltype(took)>(took, rest_most),
-                            [&] { return ending_.load(); });
-      }
-      if (x < states_.size()) states_[x] = state::resident; // else they were given back meanwhile
+    if (!tasks_.empty()) {
+      const auto next = tasks_.front();
+      for (const auto x : next.windows)
+        if (make(lock, x, awaited)) mark(x, state::resident);
+      tasks_.pop_front();
+      next.done->store(true);
+      continue;
     }
-    tasks_.pop_front();
-    next.done->store(true);
+    const auto x = ahead_.front();
+    ahead_.pop_front();
+    if (state_of(x) != state::ahead) continue; // something waited for it meanwhile
+    if (make(lock, x, ahead))
+      mark(x, state::resident);
+    else if (state_of(x) == state::ahead)
+      ahead_.push_front(x);
   }
 }
 

@@ -18,7 +18,8 @@ namespace lamella::gpu {
 /// model has layers, and each is zeroed at its first use: 60 MiB at once for 30 layers, a tenth of
 /// a second in which a shard that serves would attend to nobody. Zeroed here instead, page by page,
 /// by a thread that begins with the first call and ends with the object: of low priority or, before
-/// Linux 6.4, with rests between pages.
+/// Linux 6.4, with rests between pages. Pages that nothing waits for are made with longer rests, so
+/// that they take a tenth of a core at most, and after all that something waits for.
 ///
 /// For memory of this host; with other memory nothing happens. Thread-safe.
 class kv_pages {
@@ -47,16 +48,15 @@ public:
   }
 
   /// Begins with those pages of some slots that are missing, and of a window behind each run, so
-  /// that a sequence that grows finds its pages. Other pages of the cache stay as they are.
+  /// that a sequence that grows finds its pages: a window is thousands of tokens, so nothing waits
+  /// for them. Other pages of the cache stay as they are.
   /// Cost: O(windows of the runs) where nothing is missing.
   template <class Runs> void keep_ahead(const Runs& runs) {
     if (data_ == nullptr) return;
     std::vector<window> wanted;
-    {
-      std::lock_guard lock{mutex_};
-      for (const auto& run : runs) add_missing(wanted, run.first, run.length);
-    }
-    if (!wanted.empty()) begin(std::move(wanted));
+    std::lock_guard lock{mutex_};
+    for (const auto& run : runs) add_missing(wanted, run.first, run.length);
+    if (!wanted.empty()) begin_ahead(std::move(wanted));
   }
 
   /// All pages have been given back to the system.
@@ -64,7 +64,7 @@ public:
 
 private:
   using window = uint32_t; ///< of slots: of their rows a layer has one huge page, or a part of it
-  enum class state : uint8_t { missing, asked, resident };
+  enum class state : uint8_t { missing, ahead, awaited, resident };
 
   struct task {
     std::vector<window> windows;
@@ -76,7 +76,18 @@ private:
   /// Those that nobody has asked for, one behind them included; the lock is held.
   void add_missing(std::vector<window>& to, uint32_t first, uint32_t length) const;
   ready_flag begin(std::vector<window> wanted);
+  /// The lock is held.
+  void begin_ahead(std::vector<window> wanted);
+  /// The lock is held.
+  void mark(window x, state now);
+  void wake();
   void run();
+  struct pace {
+    int rest;    ///< after a page, in times that it took
+    bool yields; ///< to windows that something waits for
+  };
+  /// Makes the pages of all layers resident; false where that was broken off.
+  bool make(std::unique_lock<std::mutex>& lock, window x, pace how);
   /// Makes the page of one layer resident.
   void touch(window x, uint32_t layer) const;
 
@@ -87,7 +98,9 @@ private:
   std::mutex mutex_; ///< of the next ones
   std::condition_variable changed_;
   std::vector<state> states_; ///< by window; those behind are missing
-  std::deque<task> tasks_;
+  uint64_t given_back_ = 0;   ///< how often all pages were
+  std::deque<task> tasks_;    ///< something waits for each
+  std::deque<window> ahead_;  ///< nothing does
   std::thread thread_;
 };
 

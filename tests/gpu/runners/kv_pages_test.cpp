@@ -127,6 +127,19 @@ TEST_CASE("pages behind those of a move are made too, and who moves to some that
   for (uint32_t layer = 0; layer < layers; ++layer) CHECK(a.resident(layer, window, window));
 }
 
+TEST_CASE("a move that needs pages which are made without haste gets them first, and the others "
+          "follow") {
+  area a;
+  constexpr uint32_t window = (2 << 20) / row, slots = layer_bytes / row;
+  a.pages.keep_ahead(std::vector<slot_run>{{0, slots}});
+  wait_for(a.pages.prepare(std::vector<slot_run>{{2 * window, 2 * window}}));
+  for (uint32_t layer = 0; layer < layers; ++layer)
+    CHECK(a.resident(layer, 2 * window, 2 * window));
+  const auto end = clock::now() + std::chrono::seconds{20};
+  while (!a.resident(layers - 1, 0, 2 * window) && clock::now() < end) std::this_thread::yield();
+  CHECK(a.resident(layers - 1, 0, 2 * window));
+}
+
 TEST_CASE("memory of other devices is left alone") {
   kv_pages pages{nullptr, layers, layer_bytes, row};
   CHECK(pages.prepare(std::vector<slot_run>{{0, 1000}})->load());
