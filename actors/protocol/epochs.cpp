@@ -1,5 +1,6 @@
 #include "actors/protocol/epochs.hpp"
 
+#include "actors/protocol/message_fields.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/protocol/workers.hpp"
 

@@ -1,5 +1,6 @@
 #include "actors/protocol/iterations.hpp"
 
+#include "actors/protocol/message_fields.hpp"
 #include "actors/protocol/system_config.hpp"
 
 LAMELLA_ITERATIONS_MESSAGES(LAMELLA_MADE_HERE)

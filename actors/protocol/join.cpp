@@ -1,5 +1,6 @@
 #include "actors/protocol/join.hpp"
 
+#include "actors/protocol/message_fields.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/protocol/values.hpp"
 

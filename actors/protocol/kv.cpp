@@ -1,5 +1,6 @@
 #include "actors/protocol/kv.hpp"
 
+#include "actors/protocol/message_fields.hpp"
 #include "actors/protocol/system_config.hpp"
 
 LAMELLA_KV_MESSAGES(LAMELLA_MADE_HERE)

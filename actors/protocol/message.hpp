@@ -4,10 +4,7 @@
 /// a past event.
 #pragma once
 
-#include <boost/pfr/core.hpp>
 #include <caf/all.hpp>
-
-#include <tuple>
 
 namespace lamella::actors {
 
@@ -15,12 +12,14 @@ namespace lamella::actors {
 /// conversation lists its own.
 template <class T> inline constexpr const char* message_name = nullptr;
 
-/// Reads or writes all fields of a message or of a part of one, for CAF.
+/// Reads or writes all fields of a message or of a part of one: message_fields.hpp.
+template <class Inspector, class T>
+typename Inspector::result_type visit_fields(Inspector& f, T& x);
+
+/// For CAF.
 template <class Inspector, class T>
 requires(message_name<T> != nullptr) typename Inspector::result_type inspect(Inspector& f, T& x) {
-  return std::apply(
-      [&](auto&... fields) { return f(caf::meta::type_name(message_name<T>), fields...); },
-      boost::pfr::structure_tie(x));
+  return visit_fields(f, x);
 }
 
 } // namespace lamella::actors
@@ -31,7 +30,7 @@ namespace lamella::scheduler {
 template <class Inspector, class T>
 requires(actors::message_name<T> != nullptr) typename Inspector::result_type
     inspect(Inspector& f, T& x) {
-  return actors::inspect(f, x);
+  return actors::visit_fields(f, x);
 }
 
 } // namespace lamella::scheduler
@@ -58,5 +57,4 @@ requires(actors::message_name<T> != nullptr) typename Inspector::result_type
 #define LAMELLA_MADE_ELSEWHERE(type)                                                               \
   LAMELLA_PART(type)                                                                               \
   LAMELLA_MESSAGE_CODE(extern, type)
-#define LAMELLA_MADE_HERE(type) LAMELLA_MESSAGE_CODE(, type)
 #define LAMELLA_REGISTER(type) add_message_type<type>("lamella::" #type);

@@ -1,5 +1,6 @@
 #include "actors/protocol/moves.hpp"
 
+#include "actors/protocol/message_fields.hpp"
 #include "actors/protocol/system_config.hpp"
 
 LAMELLA_MOVES_MESSAGES(LAMELLA_MADE_HERE)

@@ -1,5 +1,6 @@
 #include "actors/protocol/admission.hpp"
 #include "actors/protocol/batches.hpp"
+#include "actors/protocol/message_fields.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/protocol/tokens.hpp"
 

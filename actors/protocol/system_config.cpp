@@ -17,7 +17,6 @@ system_config::system_config(size_t threads) {
   add_kv();
   add_requests();
   add_prefills();
-  add_pulls();
   add_moves();
   add_parity();
   add_join();

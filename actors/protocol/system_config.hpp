@@ -30,7 +30,6 @@ private:
   void add_kv();
   void add_requests();
   void add_prefills();
-  void add_pulls();
   void add_moves();
   void add_parity();
   void add_join();

@@ -1,5 +1,6 @@
 #include "actors/protocol/traces.hpp"
 
+#include "actors/protocol/message_fields.hpp"
 #include "actors/protocol/system_config.hpp"
 
 LAMELLA_TRACES_MESSAGES(LAMELLA_MADE_HERE)
