@@ -35,9 +35,13 @@ std::string partition_of(const pool_sizes& sizes, const resized_part& x) {
 }
 
 uint64_t kv_bytes_of(const pool_sizes& sizes, const resized_part& x) {
-  return x.role == worker_role::attention ? scheduler::kv_bytes_of(sizes, x.cell.value_or(0))
-         : x.role == worker_role::prefill ? sizes.prefill_kv_bytes
-                                          : 0;
+  if (x.role == worker_role::prefill) return sizes.prefill_kv_bytes;
+  if (x.role != worker_role::attention) return 0;
+  const auto bytes = scheduler::kv_bytes_of(sizes, x.cell.value_or(0));
+  if (!x.cell)
+    for (size_t i = 1; i < sizes.cells.size(); ++i)
+      if (scheduler::kv_bytes_of(sizes, i) != bytes) return 0;
+  return bytes;
 }
 
 pool_sizes with_part(const pool_sizes& sizes, const resized_part& x, const wanted_part& wanted) {

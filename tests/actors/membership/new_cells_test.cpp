@@ -1,5 +1,6 @@
 // Attention cells that come while a service runs, as MEMBERSHIP takes and refuses them.
 #include "actors/membership/cell_roster.hpp"
+#include "actors/membership/pool_parts.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "scheduler/cell_tables.hpp"
@@ -164,6 +165,15 @@ TEST_CASE_FIXTURE(new_cells_world, "L-M03 cells that nobody waits for any more d
 TEST_CASE_FIXTURE(new_cells_world, "L-M03 before a service has started no cells come") {
   CHECK(tell(three()).find("not started yet") != std::string::npos);
   CHECK(taken == 0);
+}
+
+TEST_CASE("a pool of cells has the KV that each of its cells has, or tells none of its own") {
+  scheduler::pool_sizes x{1, 2, 0, {1, 1}};
+  x.kv_bytes = {5, 7};
+  CHECK(kv_bytes_of(x, {worker_role::attention}) == 0);
+  CHECK(kv_bytes_of(x, {worker_role::attention, 1}) == 7);
+  x.kv_bytes = {5, 5};
+  CHECK(kv_bytes_of(x, {worker_role::attention}) == 5);
 }
 
 } // namespace lamella::actors::test
