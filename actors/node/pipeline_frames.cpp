@@ -77,6 +77,7 @@ config::settings at_sizes(const config::settings& options, const pool_sizes& siz
   auto& pools = result.pools;
   pools.model.members = sizes.model;
   pools.attention.members = sizes.attention;
+  result.kv.bytes.reset(); // what it gave is in the sizes
   pools.attention.kv_bytes = given(scheduler::kv_bytes_of(sizes, 0));
   // The cells of an epoch are those that there were when it was planned.
   pools.attention.cells.shorten(sizes.cells.size());
