@@ -9,6 +9,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 namespace lamella::actors {
 
@@ -60,9 +62,21 @@ void kv_mover::begin(result done) {
           });
 }
 
-void kv_mover::copy(result done) { copy_next(piece_timeout, done); }
+void kv_mover::copy(result done) {
+  chased_ = std::numeric_limits<uint64_t>::max();
+  copy_next(piece_timeout, done);
+}
 
-void kv_mover::copy_rest(result done) { copy_next(rest_timeout, done); }
+void kv_mover::copy_rest(result done) {
+  chased_.reset();
+  copy_next(rest_timeout, done);
+}
+
+bool kv_mover::is_near(const kv_move_piece& x) {
+  if (!chased_ || x.left > 0) return false;
+  const uint64_t slots = scheduler::length_of(x.from);
+  return slots >= std::exchange(*chased_, slots);
+}
 
 void kv_mover::copy_next(caf::timespan limit, const result& done) {
   const auto most =
@@ -132,10 +146,14 @@ void kv_mover::copied(const std::shared_ptr<piece>& x, const result& done) {
   spdlog::debug("KV copied epoch={} slots={} copies={} left={} seconds={:.4f}", config_.epoch,
                 slots, x->copies.size(), x->what.left, took.count());
   self_->request(config_.allocator, allocator_timeout, kv_move_done{config_.epoch_before})
-      .then([me = shared_from_this(), x, done](bool) { me->copy_next(x->limit, done); },
-            [me = shared_from_this(), done](const caf::error& e) {
-              done(explain(me->self_->system(), e));
-            });
+      .then(
+          [me = shared_from_this(), x, done](bool) {
+            if (me->is_near(x->what)) return done(std::nullopt);
+            me->copy_next(x->limit, done);
+          },
+          [me = shared_from_this(), done](const caf::error& e) {
+            done(explain(me->self_->system(), e));
+          });
 }
 
 void kv_mover::abort() {

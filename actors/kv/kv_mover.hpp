@@ -47,7 +47,8 @@ public:
   /// nothing: it does.
   const std::optional<scheduler::memory_shortage>& shortage() const { return shortage_; }
 
-  /// Copies what is committed and not yet copied, until nothing is left.
+  /// Copies what is committed and not yet copied, until nothing is left or each piece finds as much
+  /// as the one before: what is decoded while it is copied is left for copy_rest().
   void copy(result done);
 
   /// The same while nothing is launched: a piece that takes seconds is a failure.
@@ -64,11 +65,13 @@ private:
   void copy_next(caf::timespan limit, const result& done);
   void copy_piece(const std::shared_ptr<piece>& x, const result& done);
   void copied(const std::shared_ptr<piece>& x, const result& done);
+  bool is_near(const kv_move_piece& x);
 
   caf::event_based_actor* self_;
   kv_mover_config config_;
   uint64_t number_ = 0; ///< of the newest copy
   uint64_t slots_copied_ = 0;
+  std::optional<uint64_t> chased_; ///< slots of the newest piece behind which none were left
   bool over_ = false;
   std::optional<scheduler::memory_shortage> shortage_;
 };

@@ -181,8 +181,9 @@ struct allocator_book {
   std::vector<sequence_id> doubted;
   std::vector<kv_written> written; ///< of the holders released
   std::vector<kv_pulled> pulled;
-  kv_usage usage;     ///< as it says
-  kv_balance balance; ///< likewise
+  kv_usage usage;                   ///< as it says
+  kv_balance balance;               ///< likewise
+  std::deque<kv_move_piece> pieces; ///< that it has to be copied; then an empty one
 
   kv_grant grant_for(const kv_reserve& x) {
     kv_grant result;
@@ -225,7 +226,12 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [book](const kv_doubt& x) { book->doubted.push_back(x.holder); },
         [book](const kv_pulled& x) { book->pulled.push_back(x); },
         [](const kv_move_begin&) { return kv_move_plan{}; },
-        [](const kv_move_ask&) { return kv_move_piece{}; },
+        [book](const kv_move_ask&) {
+          if (book->pieces.empty()) return kv_move_piece{};
+          auto next = std::move(book->pieces.front());
+          book->pieces.pop_front();
+          return next;
+        },
         [](const kv_move_done&) { return true; },
         [](const kv_move_abort&) {},
         [book](const kv_balance_ask&) { return book->balance; },
