@@ -315,6 +315,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       },
       [self](reach_atom, uint64_t tick) {
         watch_members(self, tick, verdicts_of(self));
+        watch_opening(self);
         retry_dropped(self);
         serve_with_fewer(self);
         watch_change(self, effects_of(self));

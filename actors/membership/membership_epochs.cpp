@@ -23,6 +23,8 @@ using scheduler::worker_role;
 
 /// After an epoch that the pipeline could not move to.
 constexpr std::chrono::seconds drop_rest{1};
+/// For workers that reply, or others instead of them; shorter than the supervisor waits.
+constexpr std::chrono::seconds beside_limit{50};
 /// Before the reason why KV cannot be moved to the shards of the next epoch.
 constexpr const char* recomputed = "its KV is computed again: ";
 
@@ -289,7 +291,7 @@ caf::result<epoch_members> on_ask(membership_ptr self, uint64_t built) {
   auto& st = self->state;
   on_open(self, built);
   // What was to be changed is tried again with the pipeline that is made anew.
-  if (st.before) st.dropped_at = self->clock().now();
+  if (st.before || !st.draining.empty()) st.dropped_at = self->clock().now();
   if (st.current && st.current->result.beside != 0) abort_opening(self);
   if (st.before) send_close(self, *st.before, false);
   if (st.open) send_close(self, st.newest, false);
@@ -312,7 +314,8 @@ caf::result<epoch_members> on_next(membership_ptr self, uint64_t built) {
   if (!st.before) on_open(self, built);
   if (!st.open || st.before || st.asked)
     return caf::make_error(ec::aborted, "there is no epoch that another could replace");
-  st.asked = membership_state::question{self->make_response_promise<epoch_members>(), true};
+  st.asked = membership_state::question{self->make_response_promise<epoch_members>(), true,
+                                        self->clock().now()};
   auto promise = st.asked->promise;
   try_open(self);
   return promise;
@@ -340,6 +343,19 @@ void on_settled(membership_ptr self, const epoch_settled& x, void (*moved)(membe
   }
   changed(self);
   if (x.taken) consider(self, "the workers have changed");
+}
+
+void watch_opening(membership_ptr self) {
+  auto& st = self->state;
+  if (!st.asked || !st.asked->beside || self->clock().now() - st.asked->since < beside_limit)
+    return;
+  const std::string why = "its workers could not open it in time";
+  if (st.current)
+    tell(event_kind::epoch_dropped, {{"epoch", st.current->what.epoch}, {"reason", why}});
+  st.asked->promise.deliver(caf::make_error(ec::aborted, why));
+  st.asked.reset();
+  abort_opening(self);
+  st.dropped_at = self->clock().now();
 }
 
 void retry_dropped(membership_ptr self) {

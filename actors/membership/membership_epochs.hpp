@@ -33,6 +33,10 @@ void on_settled(membership_ptr self, const epoch_settled& x, void (*moved)(membe
 /// What the pipeline could not move to is tried again after a while.
 void retry_dropped(membership_ptr self);
 
+/// Gives up an epoch beside the one that serves before the supervisor does, who would not take it
+/// any more.
+void watch_opening(membership_ptr self);
+
 /// Where too few shards are there for an epoch and no others come, those that are left serve, until
 /// the pool can have its size again.
 void serve_with_fewer(membership_ptr self);

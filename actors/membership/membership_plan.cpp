@@ -1,5 +1,6 @@
 #include "actors/membership/membership_plan.hpp"
 
+#include "actors/membership/pool_parts.hpp"
 #include "scheduler/cell_tables.hpp"
 #include "scheduler/membership/first_epoch.hpp"
 
@@ -30,6 +31,15 @@ std::set<seat> staying_seats(const membership_state& st) {
   auto ready = ready_seats(st);
   for (const auto& where : st.draining) ready.erase(where);
   return ready;
+}
+
+/// Those that stay, and draining shards that have KV: after a loss nobody loses what is there.
+std::set<seat> keeping_seats(const membership_state& st) {
+  const auto ready = ready_seats(st);
+  auto seats = staying_seats(st);
+  for (const auto& where : st.held)
+    if (ready.contains(where)) seats.insert(where);
+  return seats;
 }
 
 /// Is the one epoch as large as the other in all that it has?
@@ -160,13 +170,26 @@ std::optional<next_epoch> fewer_shards(const membership_state& st) {
   return std::nullopt;
 }
 
+/// With the change under way, but without what else is wanted and lacks workers.
+std::optional<next_epoch> changed_alone(const membership_state& st, const std::set<seat>& seats) {
+  if (!st.changing || !st.config.design_of) return std::nullopt;
+  const auto now = scheduler::sizes_of(st.config.shape);
+  const auto sizes = with_wanted(now, st, *part_named(st, st.changing->pool));
+  if (sizes == now || sizes == st.wanted) return std::nullopt;
+  try {
+    return plan_of(st, st.config.design_of(sizes), seats);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt; // impossible beside what is left
+  }
+}
+
 } // namespace
 
 std::optional<next_epoch> next_plan(const membership_state& st, bool fewer) {
   if (!st.was_open && beginning_of(st) != scheduler::beginning::opens) return std::nullopt;
   if (st.apart && wants_other_sizes(st))
     if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying_seats(st))) return plan;
-  if (auto plan = plan_of(st, in_force(st), staying_seats(st))) return plan;
+  if (auto plan = plan_of(st, in_force(st), keeping_seats(st))) return plan;
   // A draining worker is better than none.
   if (auto plan = plan_of(st, in_force(st), ready_seats(st))) return plan;
   if (wants_other_sizes(st))
@@ -181,6 +204,7 @@ std::optional<next_epoch> better_plan(const membership_state& st) {
     if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying);
         plan && is_complete(st, *plan))
       return plan;
+  if (auto plan = changed_alone(st, staying); plan && is_complete(st, *plan)) return plan;
   auto plan = plan_of(st, in_force(st), staying);
   if (!plan) plan = plan_of(st, in_force(st), ready_seats(st)); // who drains has to wait
   if (!plan) return std::nullopt;

@@ -91,9 +91,11 @@ void drop_seats(membership_ptr self, const seat_group& group, const scale_effect
   }
 }
 
-/// The size that a pool or cell can have next below its own; nothing: it has none.
+/// The size that a pool or cell can have next below its own, or below what is left of it after a
+/// loss; nothing: it has none.
 std::optional<uint32_t> next_lower(const membership_state& st, const resized_part& what) {
-  for (auto size = size_of(st.wanted, what); size > 0;)
+  const auto now = size_of(scheduler::sizes_of(st.config.shape), what);
+  for (auto size = std::min(size_of(st.wanted, what), now); size > 0;)
     if (why_not(st, what, {--size}).empty()) return size;
   return std::nullopt;
 }
@@ -150,6 +152,21 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
        std::move(fields));
 }
 
+/// Whether an epoch serves that has what the change under way asks for; other pools may be short.
+bool is_done(const membership_state& st) {
+  if (!st.changing) return false;
+  const auto now = scheduler::sizes_of(st.config.shape);
+  return with_wanted(now, st, *part_named(st, st.changing->pool)) == now;
+}
+
+/// Whether a worker is to go when the pipeline has moved to the newest epoch, or has been told to
+/// go already.
+bool is_leaving(const membership_state& st, const seat& where) {
+  return st.draining.contains(where)
+         || (st.before && st.before->number_of(where) != no_part
+             && st.newest.number_of(where) == no_part);
+}
+
 seat_group group_of(const membership_state& st, const pool_change& x) {
   return group_of(st, *part_named(st, x.pool));
 }
@@ -170,7 +187,7 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
   const wanted_part wanted{x.members, x.partition == before ? std::string{} : x.partition,
                            x.kv_bytes == kv_now ? kv_as_it_is : x.kv_bytes};
   if (x.members == now && wanted.partition.empty() && wanted.kv_bytes == kv_as_it_is
-      && !st.changing)
+      && !(st.changing && st.changing->pool == x.pool))
     return pool_change{x.pool, now, now, "done", {}, before, {}, kv_now};
   if (const auto why = why_not(st, *what, wanted); !why.empty()) return refused(st, x.pool, why);
   st.before_drains.erase(what->role);
@@ -188,10 +205,15 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
     return refused(st, found->second.info.role,
                    "'" + x.worker + "' is of the service's own process; change the pool's size");
   const auto where = found->first;
-  const bool serves = st.newest.has(where) && st.open;
+  const bool leaves = is_leaving(st, where);
+  const bool serves = leaves || (st.newest.has(where) && st.open);
   const auto what = serves ? part_with(st, where) : resized_part{where.role};
   const auto size = size_of(st.wanted, what);
   pool_change answer{name_of(st, what), size, size, "under way", {}};
+  if (leaves) { // once the pipeline has moved
+    st.draining.insert(where);
+    return answer;
+  }
   if (!serves) {
     effects.send_away(where, "it was drained");
     answer.state = "done";
@@ -253,7 +275,7 @@ bool grow_for(membership_ptr self, worker_role role, const scale_effects& effect
 
 void finish_change(membership_ptr self, const scale_effects& effects) {
   auto& st = self->state;
-  if (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted) {
+  if (is_done(st)) {
     const auto group = group_of(st, *st.changing);
     drop_seats(self, group, effects);
     // After a loss the worker that should leave may be the one that is left.
@@ -275,8 +297,7 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   // An epoch that was opened after a loss may have done it, too.
   const bool drained =
       std::ranges::any_of(st.draining, [&](const seat& where) { return !st.newest.has(where); });
-  if (drained || (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted))
-    finish_change(self, effects);
+  if (drained || is_done(st)) finish_change(self, effects);
   if (!st.changing) return;
   if (self->clock().now() - st.changing_since < st.config.resize_timeout) return;
   const auto group = group_of(st, *st.changing);
@@ -304,7 +325,7 @@ std::vector<pool_change> changes_of(const membership_state& st) {
     if (st.changing && st.changing->pool == name)
       result.push_back(*st.changing);
     else if (const auto wanted = size_of(st.wanted, x); wanted != now)
-      result.push_back({name, now, wanted, "under way", "it waits for workers that were lost"});
+      result.push_back({name, now, wanted, "short", "it waits for workers that were lost"});
     else if (const auto last = st.changes.find(name); last != st.changes.end())
       result.push_back(last->second);
     else

@@ -72,6 +72,7 @@ struct membership_state {
   struct question {
     caf::typed_response_promise<epoch_members> promise;
     bool beside = false;
+    caf::actor_clock::time_point since{}; ///< of one beside
   };
   std::optional<question> asked;
   caf::actor_addr owner; ///< the last requester

@@ -56,6 +56,11 @@ pool_sizes with_part(const pool_sizes& sizes, const resized_part& x, const wante
   return result;
 }
 
+pool_sizes with_wanted(const pool_sizes& sizes, const membership_state& st, const resized_part& x) {
+  return with_part(sizes, x,
+                   {size_of(st.wanted, x), partition_of(st.wanted, x), kv_bytes_of(st.wanted, x)});
+}
+
 std::string cells_of(const membership_state& st) {
   std::string text;
   for (const auto& cell : st.config.cells)
@@ -75,7 +80,9 @@ std::optional<resized_part> part_named(const membership_state& st, const std::st
 
 resized_part part_with(const membership_state& st, const seat& where) {
   if (where.role != worker_role::attention || st.config.cells.empty()) return {where.role};
-  const auto table = st.newest.design.pool.layout.cell_of(st.newest.number_of(where));
+  const bool has_left = st.before && st.newest.number_of(where) == no_part;
+  const auto& epoch = has_left ? *st.before : st.newest;
+  const auto table = epoch.design.pool.layout.cell_of(epoch.number_of(where));
   return {where.role, scheduler::cell_of_table(table, st.config.cells.size())};
 }
 

@@ -43,6 +43,9 @@ uint64_t kv_bytes_of(const pool_sizes& sizes, const resized_part& x);
 
 pool_sizes with_part(const pool_sizes& sizes, const resized_part& x, const wanted_part& wanted);
 
+/// Those sizes, but of that pool or cell what it shall have.
+pool_sizes with_wanted(const pool_sizes& sizes, const membership_state& st, const resized_part& x);
+
 /// "attention/far 1 -> 3 by heads with 268435456 bytes of KV each"
 std::string text_of(const pool_change& x);
 

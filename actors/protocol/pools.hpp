@@ -27,7 +27,7 @@ struct pool_resize {
 struct pool_change {
   std::string pool;
   uint32_t from = 0, to = 0;
-  std::string state;  ///< "none", "under way", "done" or "rolled back"
+  std::string state;  ///< "none", "short" (of lost workers), "under way", "done" or "rolled back"
   std::string reason; ///< what it waits for, or why it was rolled back; may be empty
   /// Of an attention cell: "heads" or "requests", as it is before the change or without one; else
   /// empty.

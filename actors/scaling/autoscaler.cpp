@@ -68,6 +68,11 @@ std::chrono::seconds window_of(const scheduler::scaling_settings& x) {
                     load_window::longest);
 }
 
+/// Members that serve.
+uint32_t serving(const pool_change& x) {
+  return x.state == "none" || x.state == "done" ? x.to : x.from;
+}
+
 /// Members of the pools, and what changes are under way.
 void give_sizes(scheduler::by_pool<scheduler::pool_look>& pools, const system_status& status,
                 const config::settings& options) {
@@ -76,9 +81,10 @@ void give_sizes(scheduler::by_pool<scheduler::pool_look>& pools, const system_st
     const auto change = std::ranges::find(status.changes, scheduler::name_of(pool),
                                           [](const pool_change& y) { return y.pool; });
     if (!x.exists() || change == status.changes.end()) continue;
-    const bool under_way = change->state == "under way";
-    x.members = under_way || change->state == "rolled back" ? change->from : change->to;
-    x.wanted = under_way ? change->to : 0;
+    x.members = serving(*change);
+    x.wanted = change->state == "under way" ? change->to : 0;
+    if (change->state == "short") // workers are lacking
+      x.most = std::max(x.least, std::min(x.most, x.members));
     if (!pool_of(options, role_of(pool)).autoscaled()) x.least = x.most = std::max(1u, x.members);
   }
 }
@@ -149,7 +155,7 @@ std::vector<scheduler::cell_look> cells_of(const config::settings& options,
   std::vector<scheduler::cell_look> cells;
   for (const auto& [name, change] : named_cells(*heard.status)) {
     auto& x = cells.emplace_back();
-    x.members = change.to;
+    x.members = serving(change);
     x.by_requests = change.partition == "requests";
     const auto configured = options.pools.attention.cells.find(name);
     const bool scales = configured != options.pools.attention.cells.end();

@@ -79,7 +79,7 @@ class Service:
         while True:
             all_of_them = self.pools()
             busy = [x for name, x in all_of_them.items()
-                    if x["state"] == "under way" and name.split("/")[0] == pool.split("/")[0]]
+                    if x["state"] in ("under way", "short") and name.split("/")[0] == pool.split("/")[0]]
             if not busy or time.monotonic() > end:
                 return busy[0] if busy else all_of_them[pool]
             time.sleep(0.02)

@@ -123,7 +123,7 @@ public:
     const auto status = ask<actors::system_status>(parts_->members, actors::status_atom_v);
     run_until([&] { return status->came; }, 2s);
     for (const auto& x : status->value.changes)
-      if (x.state == "under way") return x.pool + " changes its size";
+      if (x.state == "under way" || x.state == "short") return x.pool + " changes its size";
     return {};
   }
 

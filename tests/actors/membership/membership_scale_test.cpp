@@ -1,74 +1,8 @@
 // Pools that change their sizes: what workers are told, and what is refused.
 #include "actors/protocol/pools.hpp"
-#include "actors/protocol/status.hpp"
-#include "actors/protocol/workers.hpp"
-#include "tests/actors/membership/membership_world.hpp"
-
-#include <stdexcept>
+#include "tests/actors/membership/scaled_world.hpp"
 
 namespace lamella::actors::test {
-
-namespace {
-
-struct scaled_world : membership_world {
-  std::vector<std::set<scheduler::seat>> resized;
-  std::optional<std::string> hopeless; ///< why the service cannot serve
-
-  /// `least_slots`: of a pool that serves with fewer shards after a loss.
-  explicit scaled_world(uint32_t least_slots = 0)
-      : membership_world{[this, least_slots](membership_config& m) {
-          m.pool.layout.cells = {{2, 200}};
-          m.least_slots = least_slots;
-          m.design_of = [](const scheduler::pool_sizes& x) {
-            if (12 % x.attention != 0) throw std::invalid_argument{"12 heads"};
-            epoch_design design;
-            design.shape.replicas = x.model;
-            design.shape.shards = x.attention;
-            design.shape.prefill_seats = x.prefill;
-            design.shape.kv_bytes = x.kv_bytes;
-            design.shape.prefill_kv_bytes = x.prefill_kv_bytes;
-            const auto bytes = static_cast<uint32_t>(scheduler::kv_bytes_of(x, 0));
-            design.pool.layout.cells = {{x.attention, bytes == 0 ? 200 : bytes}};
-            design.pool.own_slots = static_cast<uint32_t>(x.prefill_kv_bytes);
-            return design;
-          };
-          m.on_hopeless = [this](const std::string& why) { hopeless = why; };
-          m.on_resize = [this](const auto& all) { resized.push_back(all); };
-        }} {
-    want_epoch();
-    model = join("model");
-    a0 = join("attention");
-    a1 = join("attention");
-    prefill = join("prefill");
-    REQUIRE(opened.size() == 1);
-  }
-
-  std::string resize(const std::string& pool, uint32_t size, uint64_t kv_bytes = kv_as_it_is) {
-    return text_of(ask<pool_change>(members, pool_resize{pool, size, {}, kv_bytes}));
-  }
-  std::string drain(const std::string& who) {
-    return text_of(ask<pool_change>(members, worker_drain{who}));
-  }
-  template <class Answer> std::string text_of(const Answer& answer) {
-    settle();
-    REQUIRE(answer->came);
-    return answer->error ? system.render(answer->error) : answer->value.state;
-  }
-  pool_change change(size_t pool) {
-    const auto status = ask<system_status>(members, status_atom_v);
-    settle();
-    return status->value.changes.at(pool);
-  }
-
-  process model, a0, a1, prefill;
-};
-
-/// A pool that serves with half of its slots where it must.
-struct short_world : scaled_world {
-  short_world() : scaled_world{100} {}
-};
-
-} // namespace
 
 TEST_CASE_FIXTURE(scaled_world, "L-M03 scale out: the next epoch is opened beside, KV moves, and "
                                 "the one before is closed when the pipeline has moved") {
@@ -265,7 +199,7 @@ TEST_CASE_FIXTURE(short_world, "A2 L-M26 a shard is lost and nobody takes its pa
   CHECK(opened[1].empty == std::vector<uint32_t>{0});
   CHECK(change(1).from == 1);
   CHECK(change(1).to == 2);
-  CHECK(change(1).state == "under way");
+  CHECK(change(1).state == "short");
   auto a2 = join("attention");
   REQUIRE(due.size() == 1);
   want_next();

@@ -129,6 +129,37 @@ TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler asks for a member where KV is s
   CHECK(wishes("attention", 4));
 }
 
+TEST_CASE_FIXTURE(scaled, "L-M19: a cell whose change was rolled back has the size that it had") {
+  auto& pool = options.pools.attention;
+  pool.partition = config::partition::heads;
+  pool.most = 8;
+  for (const char* name : {"far", "near"}) {
+    auto& cell = pool.cells[name];
+    cell = pool;
+    cell.members = 2;
+  }
+  members->status.changes = {{"model", 1, 1, "none", {}},
+                             {"attention", 4, 4, "none", {}},
+                             {"attention/far", 2, 4, "rolled back", "nobody came"},
+                             {"attention/near", 2, 2, "none", {}},
+                             {"prefill", 1, 1, "none", {}}};
+  begin();
+  allocator->usage.slots = {1000, 1000};
+  allocator->usage.used = {950, 800};
+  for (int i = 0; i < 30 && members->resizes.empty(); ++i) pass(1s);
+  REQUIRE(!members->resizes.empty());
+  CHECK(members->resizes.front().pool == "attention/far");
+  CHECK(members->resizes.front().members == 4); // once more
+}
+
+TEST_CASE_FIXTURE(scaled, "L-M19 a pool that is short of lost workers asks for no more of them") {
+  members->change_of("attention") = {"attention", 1, 2, "short", {}};
+  begin();
+  use(0.9);
+  pass(60s);
+  for (const auto& x : asked()) CHECK(x <= 2);
+}
+
 TEST_CASE_FIXTURE(scaled, "L-M19: of a pool with cells the fullest one grows, to its next size") {
   auto& pool = options.pools.attention;
   pool.partition = config::partition::heads;

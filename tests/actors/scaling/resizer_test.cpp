@@ -56,6 +56,15 @@ struct world : stage {
 
 } // namespace
 
+TEST_CASE_FIXTURE(world, "a reload does not wait for workers that another pool has lost") {
+  changes[1] = {"attention", 1, 2, "short", "one was lost"};
+  start();
+  CHECK(asked == std::vector<std::string>{"model=2"});
+  changes[0].state = "done";
+  advance(1s, 100ms);
+  CHECK_FALSE(outcomes->under_way());
+}
+
 TEST_CASE_FIXTURE(world, "the next pool of a reload changes when the one before has its size") {
   start();
   CHECK(asked.empty());

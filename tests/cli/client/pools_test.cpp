@@ -64,6 +64,10 @@ TEST_CASE("The page of pools shows sizes, states and reasons") {
     {"pool":"attention","from":1,"members":3,"state":"rolled back","reason":"too late"}]})"))
         == "POOL       MEMBERS  STATE        REASON\n"
            "attention  1        rolled back  too late\n");
+  CHECK(pools_page(parse_json(R"({"pools":[
+    {"pool":"attention","from":1,"members":3,"state":"short","reason":"two were lost"}]})"))
+        == "POOL       MEMBERS  STATE  REASON\n"
+           "attention  1 of 3   short  two were lost\n");
 }
 
 TEST_CASE("L-M24 the page of pools shows how cells are cut, and shall be") {

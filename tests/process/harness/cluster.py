@@ -203,7 +203,7 @@ class Cluster:
     def see_to_the_end(self, pool):
         def has_ended():
             try:
-                return self.service.pools()[pool]["state"] != "under way"
+                return self.service.pools()[pool]["state"] not in ("under way", "short")
             except (OSError, ValueError):
                 return False
         try:
