@@ -91,6 +91,26 @@ TEST_CASE("L-M14 L-M15: emulated, a row of its own equals exact attention") {
   }
 }
 
+TEST_CASE("S-M16: emulated, nothing is written to the cache behind a wait that failed") {
+  splitmix random{5};
+  for (const shape s : {shape{2, 3, 64}, {2, 8, 128, half_type::q8}, {1, 3, 64, half_type::bf16}}) {
+    sequence x{s, 40, random, 1.0f};
+    const std::vector<piece> pieces{{&x, 39, 1, scattered(40, 3, 100, random)}};
+    for (const bool joined : {false, true}) {
+      CAPTURE(joined);
+      device_call call{s, pieces, 100};
+      const auto before = call.cache();
+      uint32_t failed = 1;
+      call.args.failed = &failed;
+      joined ? call.run_joined() : call.run();
+      CHECK(call.cache() == before);
+      failed = 0;
+      joined ? call.run_joined() : call.run();
+      CHECK(call.cache() == call.expected_cache(pieces));
+    }
+  }
+}
+
 TEST_CASE("L-M14: emulated, many records fold to exact attention") {
   splitmix random{3};
   const shape s{1, 1, 64};

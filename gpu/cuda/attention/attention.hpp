@@ -46,6 +46,9 @@ struct attention_device_args {
   std::byte* plan = nullptr;    ///< capacity.device_bytes(): the uploaded plan and the slot table
   std::byte* records = nullptr; ///< attention_record_bytes(...): kept from attend_previous to
                                 ///< attend_new, then free
+  /// A word of the device; not 0: an earlier kernel of the work has failed, so what came may be
+  /// anything, others may still read the slots, and nothing is written to the cache. Null: never.
+  const uint32_t* failed = nullptr;
 };
 
 /// Null if the kernels can run this shape, else why not.

@@ -29,7 +29,13 @@ struct append_args {
   std::byte* cache;
   const std::byte *k, *v;
   uint32_t heads, rows, head_bytes;
+  const uint32_t* failed;
 };
+
+/// Whether the cache is left as it is.
+__device__ __forceinline__ bool is_set(const uint32_t* failed) {
+  return failed != nullptr && *failed != 0;
+}
 
 /// One thread per 16 bytes. What comes is of the cache's type: nothing is rounded.
 __global__ void __launch_bounds__(threads) append_kernel(const __grid_constant__ append_args args) {
@@ -43,6 +49,7 @@ __global__ void __launch_bounds__(threads) append_kernel(const __grid_constant__
   const auto piece = static_cast<uint32_t>(within % pieces);
   const auto row = static_cast<uint32_t>(within / pieces % args.rows);
   const auto head = static_cast<uint32_t>(within / pieces / args.rows);
+  if (is_set(args.failed)) return;
   const size_t slot = args.plan.slots[args.plan.rows[row].own];
   auto* to = args.cache + ((slot * 2 + value) * args.heads + head) * args.head_bytes;
   reinterpret_cast<uint4*>(to)[piece] =
@@ -57,6 +64,7 @@ struct finish_args {
   uint32_t heads, group, rows;
   float scale;
   std::byte* cache; ///< where K and V are appended; null: not here
+  const uint32_t* failed;
   kernel_tail tail;
 };
 
@@ -115,6 +123,7 @@ __global__ void __launch_bounds__(threads)
   if (warp >= 2 * per_side) return;
   const bool value = warp >= per_side;
   const auto within = warp - (value ? per_side : 0); // head * M + row
+  if (is_set(args.failed)) return;
   share<math, D> x;
   x.load(reinterpret_cast<const typename math::element*>(value ? args.v : args.k) + within * D);
   const size_t slot = args.plan.slots[args.plan.rows[within % args.rows].own];
@@ -187,7 +196,7 @@ template <class math, int D> __device__ void finish_query(const finish_args& arg
   v.load(v_new);
   const auto plan = args.plan.rows[row];
   constexpr size_t head_bytes = stored_layout<math, D>::row_bytes;
-  const bool append = args.cache != nullptr && g == 0;
+  const bool append = args.cache != nullptr && g == 0 && !is_set(args.failed);
   auto* k_to =
       append ? args.cache + (size_t{args.plan.slots[plan.own]} * 2 * args.heads + head) * head_bytes
              : nullptr;
@@ -261,7 +270,8 @@ cudaError_t launch_append_kv(const attention_device_args& args, cudaStream_t str
                      args.v_new,
                      args.kv_heads,
                      args.capacity.rows,
-                     static_cast<uint32_t>(head_bytes_of(args.type, args.dim))};
+                     static_cast<uint32_t>(head_bytes_of(args.type, args.dim)),
+                     args.failed};
   const auto heads = uint64_t{2} * args.kv_heads * args.capacity.rows; // of K and of V
   if (args.type == half_type::q8 && args.wire != half_type::q8) {
     const auto blocks = (heads * 32 + threads - 1) / threads;
@@ -299,6 +309,7 @@ cudaError_t launch_attend_new(const attention_device_args& args, const attention
                      args.capacity.rows,
                      args.scale * log2_e,
                      end.append ? args.cache : nullptr,
+                     args.failed,
                      end.tail};
   const auto warps = uint64_t{args.kv_heads} * args.capacity.rows * args.group;
   const auto blocks = (warps * 32 + finish_threads - 1) / finish_threads;

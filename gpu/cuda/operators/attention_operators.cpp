@@ -51,6 +51,7 @@ attention_device_args ready(queue& q, placed_plan& x, const attention_args& args
   out.out = args.out;
   out.capacity = x.plan.capacity;
   out.plan = x.device;
+  out.failed = q.failed_word();
   out.records = reinterpret_cast<std::byte*>(args.state);
   return out;
 }
