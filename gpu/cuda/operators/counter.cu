@@ -8,7 +8,7 @@ namespace {
 
 __global__ void wait_either(const uint64_t* a, const uint64_t* b, uint64_t value,
                             channel_port port) {
-  begin_kernel();
+  await_previous_kernel();
   wait_limits limits{port};
   auto status = channel_status::ok;
   while (load_relaxed(a) < value && load_relaxed(b) < value) {
@@ -17,6 +17,7 @@ __global__ void wait_either(const uint64_t* a, const uint64_t* b, uint64_t value
   }
   acquire_system();
   if (status != channel_status::ok) fail(port, status);
+  admit_next_kernel();
 }
 
 } // namespace
