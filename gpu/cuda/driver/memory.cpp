@@ -1,6 +1,7 @@
 #include "gpu/cuda/driver/memory.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <new>
@@ -18,14 +19,26 @@ void check_room(cudaError_t code, const char* what) {
   check(code, what);
 }
 
+/// Devices that memory was taken of, a bit each.
+std::atomic<uint64_t> used_devices{0};
+
+/// The current device, of which memory is taken now.
+int device_in_use() {
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  used_devices |= uint64_t{1} << (device % 64);
+  return device;
+}
+
 /// Calls `free` for memory of `device`, whichever device is current. An error tells of a lost
-/// device or of the end of the process: the memory is gone anyway.
+/// device or of the end of the process: the memory is gone anyway. A thread that has set none has
+/// device 0: to set that again would take memory of it for a process that uses others only.
 template <class F> void on_device(int device, F free) {
   int before = 0;
   cudaGetDevice(&before);
   cudaSetDevice(device);
   free();
-  cudaSetDevice(before);
+  if ((used_devices >> (before % 64) & 1) != 0) cudaSetDevice(before);
 }
 
 /// Pinned memory that is not in use. Lives until the process ends: owners may be static.
@@ -72,8 +85,7 @@ std::shared_ptr<std::byte> device_memory(size_t bytes) {
 }
 
 std::shared_ptr<std::byte> device_memory(size_t bytes, cudaStream_t stream) {
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
+  const int device = device_in_use();
   void* p = nullptr;
   check_room(cudaMallocAsync(&p, std::max<size_t>(bytes, 1), stream), "cudaMallocAsync");
   // Its stream has been drained by then and may be gone.
@@ -82,8 +94,7 @@ std::shared_ptr<std::byte> device_memory(size_t bytes, cudaStream_t stream) {
 }
 
 std::shared_ptr<std::byte> lasting_memory(size_t bytes) {
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
+  const int device = device_in_use();
   void* p = nullptr;
   check_room(cudaMalloc(&p, std::max<size_t>(bytes, 1)), "cudaMalloc");
   return {static_cast<std::byte*>(p),
