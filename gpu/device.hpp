@@ -161,8 +161,8 @@ public:
   virtual void prepare_works(const work_sizes& /*most*/) {}
 
   /// Before any of its streams waits for another: from now on up to so many can be made at once
-  /// without waiting for the device.
-  virtual void prepare_streams(size_t /*count*/) {}
+  /// without waiting for the device. False: it cannot have so many at once.
+  virtual bool prepare_streams(size_t /*count*/) { return true; }
 
   /// Warnings for the operator about the use of the device so far.
   virtual std::vector<std::string> remarks() const { return {}; }

@@ -71,14 +71,16 @@ void end_epochs(worker_ptr self, uint64_t stays = 0) {
   for (const auto epoch : over) end_epoch(self, epoch);
 }
 
-/// From now on so many streams can be made at once, on the devices of all ranks.
-void prepare_streams(const worker_state& st) {
+/// From now on so many streams can be made at once, on the devices of all ranks. False: a device
+/// cannot have those of all epochs that are open.
+bool prepare_streams(const worker_state& st) {
   const auto count = [&, own = device_streams(st)](uint32_t rank) {
     return st.config.streams_on_device ? st.config.streams_on_device(rank) * st.epochs.size() : own;
   };
-  st.device->prepare_streams(count(0));
+  bool room = st.device->prepare_streams(count(0));
   for (uint32_t r = 0; r < st.other_devices.size(); ++r)
-    st.other_devices[r]->prepare_streams(count(r + 1));
+    room = st.other_devices[r]->prepare_streams(count(r + 1)) && room;
+  return room;
 }
 
 /// It cannot have its part in an epoch.
@@ -105,7 +107,12 @@ void open_epoch(worker_ptr self) {
     auto& at = st.epochs[epoch];
     at.order = std::move(next.order);
     if (!st.device) open_device(st, name);
-    prepare_streams(st);
+    if (!prepare_streams(st) && st.epochs.size() > 1)
+      return refuse_epoch(
+          self, next, epoch,
+          caf::make_error(ec::no_memory, fmt::format("the device of {} has not enough streams for "
+                                                     "two epochs at once",
+                                                     name)));
     auto answer = make_parts(self, at);
     spdlog::info("epoch open seat={} epoch={} number={} links={} kept={}", name, epoch,
                  at.order.number == no_part ? "none" : std::to_string(at.order.number),

@@ -94,7 +94,7 @@ public:
     driver_->reserve(argument_bytes_most(most.attended, most.rows)
                      + draw_argument_bytes(std::min(most.draws, usual_draws), most.vocabulary));
   }
-  void prepare_streams(size_t count) override { driver_->prepare(count); }
+  bool prepare_streams(size_t count) override { return driver_->prepare(count); }
   uint64_t free_bytes() const override {
     size_t free = 0, all = 0;
     check(cudaSetDevice(index_), "cudaSetDevice");

@@ -55,7 +55,7 @@ public:
   std::unique_ptr<gpu::memory> allocate(size_t bytes) override {
     return std::make_unique<host_block>(bytes);
   }
-  void prepare_streams(size_t count) override { driver_->prepare(count); }
+  bool prepare_streams(size_t count) override { return driver_->prepare(count); }
   uint64_t free_bytes() const override { return uint64_t{1} << 30; }
   void write(std::byte* to, std::span<const std::byte> from) override {
     std::memcpy(to, from.data(), from.size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -53,7 +54,7 @@ driver::~driver() {
   {
     std::lock_guard lock{mutex_};
     stopping_ = true;
-    for (auto& x : lines_) x->abort_wanted = true;
+    for (auto& x : lines_) x->end_all();
   }
   wake_.notify_one();
   thread_.join();
@@ -94,7 +95,7 @@ void driver::reserve(size_t argument_bytes) {
   for (auto& x : spare_) x->reserve(argument_bytes);
 }
 
-void driver::prepare(size_t lines) {
+bool driver::prepare(size_t lines) {
   check(cudaSetDevice(device_), "cudaSetDevice");
   std::lock_guard lock{mutex_};
   for (auto& x : spare_) x->reserve(argument_bytes_); // a work may have lacked room since
@@ -103,11 +104,13 @@ void driver::prepare(size_t lines) {
     x->reserve(argument_bytes_);
     spare_.push_back(std::move(x));
   }
+  return lines <= lines_max;
 }
 
 void driver::close(const std::shared_ptr<line>& x) {
   std::unique_lock lock{mutex_};
-  x->abort_wanted = x->closing = true;
+  x->end_all();
+  x->closing = true;
   wake_.notify_one();
   if (std::this_thread::get_id() == thread_.get_id())
     return; // in a mark: it cannot wait for itself
@@ -125,7 +128,7 @@ void driver::launch(const std::shared_ptr<line>& x, job j) {
 void driver::abort(const std::shared_ptr<line>& x) {
   {
     std::lock_guard lock{mutex_};
-    x->abort_wanted = true;
+    x->end_all();
   }
   wake_.notify_one();
 }
@@ -211,7 +214,8 @@ bool driver::obey(line& x) {
   {
     std::lock_guard lock{mutex_};
     abort = std::exchange(x.abort_wanted, false);
-    if (abort || lost_) refused.swap(x.waiting);
+    refused.swap(x.aborted);
+    if (lost_) std::ranges::move(std::exchange(x.waiting, {}), std::back_inserter(refused));
     if (x.closing && x.on_device.empty() && refused.empty()) {
       const auto at =
           std::find_if(lines_.begin(), lines_.end(), [&](const auto& l) { return l.get() == &x; });

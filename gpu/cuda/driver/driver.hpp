@@ -48,9 +48,9 @@ public:
   /// staging::bytes_least. A work with more fails, and its line, and later ones, get twice the
   /// missing room. Call while nothing runs: it pins memory.
   void reserve(size_t argument_bytes);
-  /// Prepares this many lines (at most lines_max), which can then be opened without waiting. Call
-  /// while nothing runs.
-  void prepare(size_t lines);
+  /// Prepares this many lines, or lines_max, which can then be opened without waiting. False: that
+  /// is less. Call while nothing runs.
+  bool prepare(size_t lines);
   /// Aborts all its work; returns when the device has left it.
   void close(const std::shared_ptr<line>& x);
   void launch(const std::shared_ptr<line>& x, job j);

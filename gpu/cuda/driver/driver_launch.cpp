@@ -56,7 +56,7 @@ bool driver::start(line& x) {
   auto r = std::make_unique<running>();
   {
     std::lock_guard lock{mutex_};
-    if (x.waiting.empty()) return false;
+    if (x.waiting.empty() || x.abort_wanted) return false;
     r->job = std::move(x.waiting.front());
     x.waiting.pop_front();
   }

@@ -6,6 +6,8 @@
 #include "gpu/cuda/driver/launch_window.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <optional>
 
 namespace lamella::gpu::cuda {
@@ -63,10 +65,19 @@ struct driver::line {
                        [&](const auto& p) { return p->arguments.reserved() >= argument_bytes; });
   }
 
+  /// Everything that has been launched so far ends; what is launched from now on does not. The
+  /// driver's mutex is held.
+  void end_all() {
+    abort_wanted = true;
+    std::ranges::move(waiting, std::back_inserter(aborted));
+    waiting.clear();
+  }
+
   queue kernels;
   launch_window window; ///< of the driver thread
   // Guarded by the driver's mutex.
   std::deque<job> waiting;
+  std::deque<job> aborted; ///< launched before the newest abort
   bool abort_wanted = false, closing = false;
   // Of the driver thread.
   std::deque<std::unique_ptr<running>> on_device;

@@ -120,7 +120,7 @@ TEST_CASE_FIXTURE(bench, "what a work lacked room for is there for the next, and
   CHECK(end_of(first) == work_status::failed);
   auto again = run(a, {step});
   CHECK(end_of(again) == work_status::done);
-  d.prepare(3);
+  CHECK(d.prepare(3));
   fake::reset();
   const auto c = d.open();
   CHECK(fake::pinned() == 0);
@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(bench,
   constexpr uint32_t draws = 64, vocabulary = 152'064;
   d.reserve(cuda::draw_argument_bytes(draws, vocabulary));
   d.close(a);
-  d.prepare(2);
+  CHECK(d.prepare(2));
   a = d.open();
   auto drawn = run(a, {[](kernel_context) {
                      auto& q = cuda::queue::current();
@@ -208,6 +208,36 @@ TEST_CASE_FIXTURE(bench, "an aborted wait ends its work and those behind it; lat
   CHECK(end_of(second) == work_status::aborted);
   CHECK(end_of(third) == work_status::aborted);
   auto later = run(b, {[](kernel_context) { return on(); }});
+  CHECK(end_of(later) == work_status::done);
+}
+
+TEST_CASE_FIXTURE(bench, "a driver says that it cannot have the streams of two epochs at once") {
+  CHECK(d.prepare(cuda::driver::lines_max));
+  CHECK_FALSE(d.prepare(cuda::driver::lines_max + 1));
+}
+
+TEST_CASE_FIXTURE(bench, "an abort ends what was launched before it, and nothing behind it") {
+  std::array<uint64_t, 2> seen{};
+  std::promise<void> put, held, go;
+  auto first = run(b, {receive(7, seen.data()), [&](kernel_context) {
+                         put.set_value();
+                         return on();
+                       }});
+  put.get_future().wait();
+  // The driver is busy with another stream meanwhile, and hears of all at once.
+  auto other = run(a, {[&](kernel_context) {
+                     held.set_value();
+                     go.get_future().wait();
+                     return on();
+                   }});
+  held.get_future().wait();
+  auto second = run(b, {[](kernel_context) { return on(); }});
+  d.abort(b);
+  auto later = run(b, {[](kernel_context) { return on(); }});
+  go.set_value();
+  CHECK(end_of(other) == work_status::done);
+  CHECK(end_of(first) == work_status::aborted);
+  CHECK(end_of(second) == work_status::aborted);
   CHECK(end_of(later) == work_status::done);
 }
 
