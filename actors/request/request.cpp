@@ -140,7 +140,8 @@ void on_preempted(request_ptr self, const preempted& x) {
     suspects->stopped(x.sequence, st.stalled && x.kept ? suspect_board::pause::reader
                                                        : suspect_board::pause::brief);
   st.sequences[index].has_kv = x.kept;
-  if (st.stalled && x.kept) {
+  st.sequences[index].yields = false;
+  if (st.stalled) {
     st.sequences[index].where = phase::waiting;
     st.sequences[index].yielded = true;
     // It waits for its reader from now on, and for nothing that was lost.
@@ -151,14 +152,16 @@ void on_preempted(request_ptr self, const preempted& x) {
   ask_admission(self, index, 1, true);
 }
 
-/// Gives up the seats of a reader that does not read; its tokens and slots are kept.
+/// Gives up the seats of a reader that does not read, also of those that come to decode later; its
+/// tokens and slots are kept.
 void yield_seats(request_ptr self) {
   auto& st = self->state;
   const auto silence = self->clock().now() - st.last_written;
-  if (st.answered || st.stalled || !st.writing || silence < yield_after) return;
+  if (st.answered || !st.writing || silence < yield_after) return;
   st.stalled = true;
   for (size_t i = 0; i < st.sequences.size(); ++i)
-    if (st.sequences[i].where == phase::decoding) leave_batch(self, i, true);
+    if (auto& x = st.sequences[i]; x.where == phase::decoding && !std::exchange(x.yields, true))
+      leave_batch(self, i, true);
 }
 
 void on_written(request_ptr self, written_atom) {
@@ -228,8 +231,10 @@ void on_service(request_ptr self, const service_ptr& server) {
   }
   // An answer that was under way may have given empty slots in place of lost ones: what is held now
   // need not be the KV it had.
-  for (auto& s : st.sequences)
+  for (auto& s : st.sequences) {
+    s.yields = false;
     if (s.where == phase::waiting && !s.yielded) s.has_kv = false;
+  }
   for (size_t first = 0; first < st.sequences.size(); first += st.choices) {
     const auto begin = st.sequences.begin() + static_cast<ptrdiff_t>(first);
     if (std::all_of(begin, begin + st.choices, [](const auto& s) { return s.text->over(); }))

@@ -58,6 +58,7 @@ struct request_sequence {
   uint64_t seed = 0;
   stream_id batch{};              ///< joined last
   bool has_kv = false;            ///< of all tokens but the newest, at its shards
+  bool yields = false;            ///< it was told to give up its seat
   bool yielded = false;           ///< waits for its client, without a seat
   const char* recovery = nullptr; ///< recovery method after a loss, until its next token
   /// When its pipeline was lost; until its next token.

@@ -287,6 +287,23 @@ TEST_CASE("A reader that stops gives its seat to others and keeps its KV until i
   }
 }
 
+TEST_CASE("A reader that stops gets no seat either where its KV was taken meanwhile") {
+  world w{",\"stream\":true", 40};
+  w.exchange->takes = false;
+  w.admit_all();
+  w.prefill_all();
+  w.say(1);
+  w.advance(10s, 250ms);
+  REQUIRE(w.books.batches->left.size() == 1);
+  w.tell(preempted{seq(1), false, w.epoch});
+  w.advance(10s, 250ms);
+  CHECK(w.books.scheduler->asked.size() == 1);
+  w.exchange->drain();
+  w.settle();
+  REQUIRE(w.books.scheduler->asked.size() == 2);
+  CHECK_FALSE(w.books.scheduler->asked.back().has_kv);
+}
+
 TEST_CASE("The deadline and refusals become the API's errors") {
   {
     world w;
