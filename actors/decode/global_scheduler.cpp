@@ -113,6 +113,12 @@ kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admi
   return result;
 }
 
+/// The head may have room now. A refusal that is on its way does not know of that.
+void end_starving(global_scheduler_state& st) {
+  st.starved = false;
+  st.again = st.asking;
+}
+
 /// Starts as much of the queue as there is room for; one reservation at a time, in order.
 void pump(scheduler_ptr self) {
   auto& st = self->state;
@@ -132,7 +138,7 @@ void pump(scheduler_ptr self) {
       .then(
           [self, entry = *entry, batch = *batch](const kv_grant& grant) {
             auto& state = self->state;
-            state.asking = false;
+            state.asking = state.again = false;
             if (state.waiting.contains(entry.first) && !state.held.contains(entry.first)) {
               // Not the head any more if a resumed one came meanwhile.
               state.queue->withdraw(entry.first);
@@ -151,6 +157,7 @@ void pump(scheduler_ptr self) {
           },
           [self, first = entry->first](caf::error&) {
             self->state.asking = false;
+            if (std::exchange(self->state.again, false)) return pump(self);
             self->state.starved = true;
             take_idle_kv(self, first);
             publish(self);
@@ -203,7 +210,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   }
   auto promise = self->make_response_promise<admitted>();
   st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text, self->clock().now()});
-  if (x.resumed) st.starved = false; // it may be the head now, and want less
+  if (x.resumed) end_starving(st); // it may be the head now, and want less
   pump(self);
   return promise;
 }
@@ -230,7 +237,7 @@ void sort_out(scheduler_ptr self) {
   }
   if (make_room(self) && !std::exchange(st.clearing, true))
     self->delayed_send(self, yield_timeout, wake_atom_v);
-  st.starved = false;
+  end_starving(st);
   pump(self);
 }
 
@@ -246,7 +253,7 @@ void on_retire(scheduler_ptr self, const retire& x) {
   if (!node) return;
   // Now nothing has to be kept free for those that run: a refusal may no longer hold, and no slot
   // may ever come back to say so.
-  if (self->state.seated.empty()) self->state.starved = false;
+  if (self->state.seated.empty()) end_starving(self->state);
   pump(self);
 }
 
@@ -279,7 +286,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
         self->state.queue->withdraw(x.first);
         self->state.held.erase(x.first);
         answer(self, x.first, caf::make_error(ec::cancelled));
-        self->state.starved = false;
+        end_starving(self->state);
         pump(self);
       },
       [self](const retire& x) { on_retire(self, x); },
@@ -293,7 +300,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
         sort_machines(self->state, now_of(self));
       },
       [self](const kv_freed&) {
-        self->state.starved = false;
+        end_starving(self->state);
         pump(self);
       },
       [self](drain_atom) { self->state.draining = true; },

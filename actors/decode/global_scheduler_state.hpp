@@ -79,6 +79,7 @@ struct global_scheduler_state {
   bool clearing = false;      ///< misplaced sequences were asked to yield
   bool asking = false;        ///< a reservation for the head of the queue is pending
   bool starved = false;       ///< the head was refused; wait for kv_freed
+  bool again = false;         ///< what has changed since the question may make up for a refusal
   bool draining = false;
   const char* name = "global_scheduler";
 };

@@ -100,7 +100,10 @@ std::optional<kv_holding> grant_in(kv_ledger& ledger, uint32_t table, const kv_n
   if (!shared) return std::nullopt;
   if (const auto* own = kept(ledger, need)) {
     result.kept = true;
-    slots -= std::min(slots, length_of(own->runs));
+    const auto had = length_of(own->runs);
+    slots -= std::min(slots, had);
+    // What is there is enough to go on with, and grows in its batch as before.
+    if (had > need.filled && pool.free() + pool.cached() < uint64_t{slots} + keep_free) slots = 0;
   } else if (need.share_tokens == 0) {
     result.cached = length_of(*shared);
     slots -= std::min(slots, result.cached);

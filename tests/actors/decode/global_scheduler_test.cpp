@@ -220,6 +220,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("A refusal that comes after the last sequence has left is asked for again") {
+  world w;
+  w.offer(1);
+  w.kv->does = allocator_book::mode::holds;
+  const auto second = w.offer(2, 80);
+  REQUIRE(w.kv->asked.size() == 1);
+  CHECK(w.kv->questions.back().keep_free > 0);
+  w.tell(retire{seq(1)}); // its slots came back before
+  w.kv->refuse();
+  w.settle();
+  REQUIRE(w.kv->asked.size() == 1);
+  CHECK(w.kv->questions.back().keep_free == 0);
+  w.kv->grant();
+  w.settle();
+  CHECK(second->came);
+  CHECK_FALSE(second->error);
+}
+
 TEST_CASE("A draining scheduler takes nothing new, but what was preempted") {
   world w;
   w.tell(drain_atom_v);

@@ -108,10 +108,18 @@ TEST_CASE("V-M15 whose turn is next keeps its KV while somebody runs who will gi
   world w;
   for (uint64_t i : {1, 2, 3}) REQUIRE(w.begin(i, 20)->came);
   for (uint64_t i : {1, 2}) w.step_back(i);
-  const auto answers = w.go_on({1, 2}, 30); // five of the ten must stay free for 3
+  // They have no slot for the next token, and five of the ten must stay free for 3.
+  const auto answers = w.go_on({1, 2}, 31);
   for (const auto& x : answers) CHECK_FALSE(x->came);
   w.end(3);
   for (const auto& x : answers) CHECK(kept(x));
+}
+
+TEST_CASE("V-M15 L-M25 all whose KV an epoch has kept go on at once in a full table") {
+  world w;
+  for (uint64_t i : {1, 2, 3}) REQUIRE(w.begin(i, 20)->came);
+  for (uint64_t i : {1, 2, 3}) w.step_back(i);
+  for (const auto& x : w.go_on({1, 2, 3}, 25)) CHECK(kept(x)); // ten are free, and they want 15
 }
 
 TEST_CASE(
@@ -119,7 +127,7 @@ TEST_CASE(
   world w;
   for (uint64_t i : {1, 2, 3}) REQUIRE(w.begin(i, 21)->came);
   for (uint64_t i : {1, 2, 3}) w.step_back(i); // seven are free, nobody runs
-  const auto answers = w.go_on({1, 2, 3}, 30);
+  const auto answers = w.go_on({1, 2, 3}, 32);
   CHECK(kept(answers[0]));
   CHECK(kept(answers[1]));
   CHECK_FALSE(answers[2]->came);

@@ -62,6 +62,23 @@ TEST_CASE("L-M25 whoever is kept by an epoch has the KV it had; who lost it star
   }
 }
 
+TEST_CASE("L-M25 who has kept its KV goes on in a full table, and grows when there is room") {
+  kv_ledger ledger{{std::chrono::seconds{1}, 0}, ledger_world::tables_of({100})};
+  const sequence_id id{7};
+  REQUIRE(reserve(ledger, {{id, 90, {}, 0, reserve_mode::fresh, 0, {}}}, 0, {}));
+  const kv_need resumes{id, 95, {}, 0, reserve_mode::resume, 62, {}};
+  const auto full = reserve(ledger, {resumes}, 20, {});
+  REQUIRE(full);
+  CHECK(full->front().kept);
+  CHECK(length_of(full->front().runs) == 90);
+  const auto room = reserve(ledger, {resumes}, 0, {});
+  REQUIRE(room);
+  CHECK(length_of(room->front().runs) == 95);
+  // It has no slot for its next token: then it waits for one.
+  const kv_need whole{id, 101, {}, 0, reserve_mode::resume, 95, {}};
+  CHECK_FALSE(reserve(ledger, {whole}, 0, {}));
+}
+
 TEST_CASE("L-M23 a move takes the KV of all sequences along while they decode") {
   const std::vector<std::vector<uint32_t>> shapes{{96}, {64, 64}, {128, 0}, {48, 96, 32}, {0, 160}};
   uint32_t moved = 0, kept = 0;
