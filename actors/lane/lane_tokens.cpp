@@ -141,7 +141,8 @@ void commit(lane_ptr self, uint32_t seat, sampled_token&& drawn) {
     fail(self, seat, "the logits are not finite");
     return;
   }
-  self->send(d.asked.client, token{sequence, made.index, std::move(drawn), made.reason});
+  self->send(d.asked.client,
+             token{sequence, made.index, std::move(drawn), made.reason, st.config.target.epoch});
   if (made.reason == finish::none && d.asked.wanted.needs_history())
     follow(self, seat, {&last, 1}, on_mask);
 }

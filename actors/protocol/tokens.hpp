@@ -16,6 +16,7 @@ struct token {
   uint32_t index = 0; ///< of the generated token
   sampled_token value;
   finish reason = finish::none;
+  uint64_t epoch = 0; ///< of the batch; what one of an earlier epoch says is computed again
 };
 
 /// The first token of a prompt whose KV is still on its way to the shards (PREFILL WORKER to the
@@ -31,7 +32,7 @@ struct first_token {
 struct preempted {
   sequence_id sequence{};
   bool kept = false;
-  uint64_t epoch = 0; ///< of the batch; a message of an earlier epoch is ignored
+  uint64_t epoch = 0; ///< likewise; a message of an earlier epoch is ignored
 };
 
 /// The batch aborted this sequence.

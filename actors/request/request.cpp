@@ -89,8 +89,9 @@ void on_token(request_ptr self, const token& x) {
   // A position is committed once; a repeated one is the same token again (reliability A4).
   if (x.index < next) compare_with_committed(self, index, x.index, x.value.token, "batch");
   if (x.index != next) return st.server->metrics->fenced(net::fence::position);
-  // A batch that ended may have spoken a last time; what it said is computed again.
-  if (s.where != phase::decoding) {
+  // A batch that ended may have spoken a last time; what it said is computed again. Nothing of this
+  // epoch has the KV of that token.
+  if (s.where != phase::decoding || x.epoch != st.server->epoch) {
     s.heard = x.value.token;
     return st.server->metrics->fenced(net::fence::epoch);
   }

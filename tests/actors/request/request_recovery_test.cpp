@@ -150,6 +150,31 @@ TEST_CASE(
   CHECK(w.metrics->scrape().body.find("\nlamella_divergence_total 1\n") != std::string::npos);
 }
 
+TEST_CASE("A4 what a batch of an epoch before says last is not taken where the KV is another one") {
+  world w;
+  w.lost_role = "model";
+  w.admit_all();
+  w.prefill_all();
+  w.say(1);
+  const auto before = w.epoch;
+  w.tell(lost_atom_v);
+  w.rebuild();
+  w.admit_all();
+  w.prefill_all(); // and decodes again
+  REQUIRE(w.epoch > before);
+  w.tell(token{seq(1), 2, world::drawn(2), finish::none, before});
+  CHECK(w.metrics->scrape().body.find("\nlamella_fenced_total{reason=\"epoch\"} 1\n")
+        != std::string::npos);
+  w.tell(lost_atom_v); // the batch of this epoch has said nothing of it
+  w.rebuild();
+  w.admit_all();
+  REQUIRE(w.books.prefills->asked.size() == 1);
+  CHECK(w.books.prefills->asked.front().tokens.size() == 10 + 1);
+  w.prefill_all();
+  for (uint32_t i = 2; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
+  CHECK(w.exchange->text() == w.text(6));
+}
+
 TEST_CASE("Recoveries and the longest pause stand in the answer that is asked for them") {
   world w;
   w.exchange->add_header("x-lamella-metrics", "1");

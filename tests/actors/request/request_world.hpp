@@ -173,7 +173,7 @@ struct request_world : stage {
     settle();
   }
   void say(uint32_t index, finish reason = finish::none, uint32_t choice = 0) {
-    tell(token{seq(1, choice), index, drawn(index, choice), reason});
+    tell(token{seq(1, choice), index, drawn(index, choice), reason, epoch});
   }
   std::string text(uint32_t count, uint32_t choice = 0) {
     std::string result;
