@@ -84,6 +84,17 @@ struct scaled : stage {
     settle();
   }
   /// Share of the slots of each member.
+  /// Of two members each, in a pool of up to eight.
+  void have_two_cells() {
+    auto& pool = options.pools.attention;
+    pool.partition = config::partition::heads;
+    pool.most = 8;
+    for (const char* name : {"far", "near"}) {
+      auto& cell = pool.cells[name];
+      cell = pool;
+      cell.members = 2;
+    }
+  }
   void use(double share) {
     allocator->usage.slots = {1000, 1000};
     allocator->usage.used.assign(2, static_cast<uint32_t>(1000 * share));
@@ -130,14 +141,7 @@ TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler asks for a member where KV is s
 }
 
 TEST_CASE_FIXTURE(scaled, "L-M19: a cell whose change was rolled back has the size that it had") {
-  auto& pool = options.pools.attention;
-  pool.partition = config::partition::heads;
-  pool.most = 8;
-  for (const char* name : {"far", "near"}) {
-    auto& cell = pool.cells[name];
-    cell = pool;
-    cell.members = 2;
-  }
+  have_two_cells();
   members->status.changes = {{"model", 1, 1, "none", {}},
                              {"attention", 4, 4, "none", {}},
                              {"attention/far", 2, 4, "rolled back", "nobody came"},
@@ -161,14 +165,7 @@ TEST_CASE_FIXTURE(scaled, "L-M19 a pool that is short of lost workers asks for n
 }
 
 TEST_CASE_FIXTURE(scaled, "L-M19: of a pool with cells the fullest one grows, to its next size") {
-  auto& pool = options.pools.attention;
-  pool.partition = config::partition::heads;
-  pool.most = 8;
-  for (const char* name : {"far", "near"}) {
-    auto& cell = pool.cells[name];
-    cell = pool;
-    cell.members = 2;
-  }
+  have_two_cells();
   members->status.changes = {{"model", 1, 1, "none", {}},
                              {"attention", 4, 4, "none", {}},
                              {"attention/far", 2, 2, "none", {}},
