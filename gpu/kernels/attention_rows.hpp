@@ -139,7 +139,7 @@ void attend_rows_tile(const attention_shape& shape, const row_item& item, const 
   const uint32_t all = own >= end ? 0 : end - own < item.rows ? end - own : item.rows;
   const auto first = size_t{some} * shape.group, last = size_t{item.rows} * shape.group;
 
-  constexpr int positions = lanes::queries;
+  constexpr int positions = lanes::row_positions;
   for (auto i = first / lane_queries * lane_queries; i < last; i += lane_queries)
     for (uint32_t p = 0; p < tile_positions; p += positions)
       row_scores<vectors, positions>(q + i * shape.padded_dim,

@@ -73,6 +73,7 @@ template <half_type type, int vectors, int queries>
   const uint32_t n = vectors != 0 ? vectors : block.padded_dim / 16;
   const float* q = block.q + first * block.stride;
   lanes::partial part[4][queries];
+  constexpr int at_once = lanes::key_rows(queries);
   unroll<4>(LAMELLA_UNROLLED(quarter) {
     vec sums[4][queries];
     unroll<4>(LAMELLA_UNROLLED(i) {
@@ -80,20 +81,24 @@ template <half_type type, int vectors, int queries>
     });
     if (quarter * 4 < count) {
       const std::byte* const* rows = source.rows + quarter * 4;
-      auto multiply = [&](uint32_t j) __attribute__((always_inline)) {
-        vec k[4];
-        unroll<4>(LAMELLA_UNROLLED(i) {
-          k[i] = load_cached<type>(rows[i] + source.k_offset, j, source.scales);
-        });
-        unroll<queries>(LAMELLA_UNROLLED(g) {
-          auto x = lanes::load(q + g * block.stride + j * 16);
-          unroll<4>(LAMELLA_UNROLLED(i) { sums[i][g] = lanes::fma(k[i], x, sums[i][g]); });
-        });
-      };
-      if constexpr (vectors != 0)
-        unroll<vectors>(LAMELLA_UNROLLED(j) { multiply(j); });
-      else
-        for (uint32_t j = 0; j < n; ++j) multiply(j);
+      unroll<4 / at_once>(LAMELLA_UNROLLED(part_of_rows) {
+        constexpr int row = part_of_rows * at_once;
+        auto multiply = [&](uint32_t j) __attribute__((always_inline)) {
+          vec k[at_once];
+          unroll<at_once>(LAMELLA_UNROLLED(i) {
+            k[i] = load_cached<type>(rows[row + i] + source.k_offset, j, source.scales);
+          });
+          unroll<queries>(LAMELLA_UNROLLED(g) {
+            auto x = lanes::load(q + g * block.stride + j * 16);
+            unroll<at_once>(
+                LAMELLA_UNROLLED(i) { sums[row + i][g] = lanes::fma(k[i], x, sums[row + i][g]); });
+          });
+        };
+        if constexpr (vectors != 0)
+          unroll<vectors>(LAMELLA_UNROLLED(j) { multiply(j); });
+        else
+          for (uint32_t j = 0; j < n; ++j) multiply(j);
+      });
       next.four_rows(quarter * 4);
     }
     unroll<queries>(LAMELLA_UNROLLED(g) {
@@ -122,7 +127,7 @@ template <half_type type, int vectors, int queries>
 [[gnu::always_inline]] inline void add_values(const query_block& block, size_t first,
                                               const tile_source& source, uint32_t count,
                                               const tile_weights& weights) {
-  constexpr int wide = lanes::value_vectors;
+  constexpr int wide = lanes::value_vectors(queries);
   const uint32_t n = vectors != 0 ? vectors : block.padded_dim / 16;
   auto columns = [&](auto width, uint32_t j) __attribute__((always_inline)) {
     constexpr int w = decltype(width)::value;
@@ -182,14 +187,15 @@ void attend_tile(const query_block& block, size_t first, const tile_source& sour
 template <half_type type, int vectors>
 void attend_tile_all(const query_block& block, size_t first, size_t last, const tile_source& source,
                      uint32_t count, tile_prefetch next) {
-  for (; first + lanes::queries <= last; first += lanes::queries) {
-    attend_tile<type, vectors, lanes::queries>(block, first, source, count, next);
+  // As few tiles as can be, of nearly equal numbers of queries.
+  for (auto t = (last - first + lanes::queries - 1) / lanes::queries; t > 0; --t) {
+    const auto some = static_cast<int>((last - first + t - 1) / t);
+    with_constant<1, lanes::queries>(some, [&](auto queries) {
+      attend_tile<type, vectors, decltype(queries)::value>(block, first, source, count, next);
+    });
+    first += some;
     next.bytes = 0;
   }
-  if constexpr (lanes::queries > 1)
-    with_constant<1, lanes::queries - 1>(static_cast<int>(last - first), [&](auto rest) {
-      attend_tile<type, vectors, decltype(rest)::value>(block, first, source, count, next);
-    });
 }
 
 /// The state of a query that has seen no position.

@@ -18,11 +18,21 @@ struct lanes {
     __m256 a, b;
   };
 
-  // Sixteen registers hold few sums; a second row still halves the loads of weights.
-  static constexpr int quantised_rows = 2, quantised_panels = 1, single_row_panels = 2;
+  // The sums of a block fill half of the sixteen registers. Under sanitizers as in
+  // lanes_avx512.hpp.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr int quantised_rows = 2;
+#else
+  static constexpr int quantised_rows = 4;
+#endif
+  static constexpr int quantised_panels = 1, single_row_panels = 2;
   static constexpr int tall_rows = 0;
   static constexpr int plain_rows = 4, plain_panels = 1;
-  static constexpr int queries = 1, value_vectors = 4;
+  // Four queries share the widening of K and V. Their sums are kept for a row of K, and for a
+  // vector of V, at a time.
+  static constexpr int queries = 4, row_positions = 1;
+  static constexpr int key_rows(int queries) { return queries > 2 ? 1 : 4 / queries; }
+  static constexpr int value_vectors(int queries) { return key_rows(queries); }
   static constexpr uint32_t prefetch_bytes = 12288;
 
   static vec zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
@@ -175,14 +185,17 @@ struct lanes {
   static values accumulate(values sums, const values (&w)[groups_at_once<bits>],
                            const activations (&x)[groups_at_once<bits>]) {
     if constexpr (bits <= 4)
-      return {_mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w[0].a, x[0])),
+      sums = {_mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w[0].a, x[0])),
               _mm256_add_epi16(sums.b, _mm256_maddubs_epi16(w[0].b, x[0]))};
     else if constexpr (bits == 8)
-      return {_mm256_add_epi32(sums.a, signed_products(w[0].a, x[0])),
+      sums = {_mm256_add_epi32(sums.a, signed_products(w[0].a, x[0])),
               _mm256_add_epi32(sums.b, signed_products(w[0].b, x[0]))};
     else
-      return {_mm256_add_epi32(sums.a, two_products(w[0].a, x[0], w[1].a, x[1])),
+      sums = {_mm256_add_epi32(sums.a, two_products(w[0].a, x[0], w[1].a, x[1])),
               _mm256_add_epi32(sums.b, two_products(w[0].b, x[0], w[1].b, x[1]))};
+    // Sums at once: else the compiler adds at the end of a block, with all products in memory.
+    __asm__("" : "+x"(sums.a), "+x"(sums.b));
+    return sums;
   }
   template <int bits> static vec finish(values sums, int32_t bias) {
     if constexpr (bits <= 4) {

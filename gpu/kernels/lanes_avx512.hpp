@@ -30,8 +30,13 @@ struct lanes {
 #endif
   static constexpr int quantised_panels = 2, single_row_panels = 4;
   static constexpr int plain_rows = 8, plain_panels = 2;
-  // Queries that share a tile of K, and vectors of V taken at once.
-  static constexpr int queries = 4, value_vectors = 4;
+  /// Queries that share a tile of K and V.
+  static constexpr int queries = 4;
+  /// Rows of K, 1, 2 or 4, and vectors of V that so many queries take at once.
+  static constexpr int key_rows(int) { return 4; }
+  static constexpr int value_vectors(int) { return 4; }
+  /// Positions at once for sixteen queries that are lanes (attention_rows.hpp).
+  static constexpr int row_positions = 4;
   /// How far ahead of its use the cache is fetched.
   static constexpr uint32_t prefetch_bytes = 16384;
 

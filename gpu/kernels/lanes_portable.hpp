@@ -34,7 +34,9 @@ struct lanes {
   static constexpr int quantised_rows = 2, quantised_panels = 1, single_row_panels = 1;
   static constexpr int tall_rows = 0;
   static constexpr int plain_rows = 2, plain_panels = 1;
-  static constexpr int queries = 1, value_vectors = 2;
+  static constexpr int queries = 1, row_positions = 1;
+  static constexpr int key_rows(int) { return 4; }
+  static constexpr int value_vectors(int) { return 2; }
   static constexpr uint32_t prefetch_bytes = 12288;
 
   static vec zero() { return set(0); }

@@ -69,8 +69,9 @@ struct packed_matrix {
 /// A token id that stands for "what this seat sampled last", which is still in device memory.
 constexpr uint32_t take_sampled = ~uint32_t{0};
 
-/// Maximum seats of a stream whose sampled tokens are kept.
-constexpr uint32_t seats_max = 4096;
+/// Maximum seats of a stream whose sampled tokens are kept: of a batch (batching.max_batch) and of
+/// the prompts that have begun beside it (scheduler/limits.hpp).
+constexpr uint32_t seats_max = 8192;
 
 /// out[m] = row tokens[m] of the table, as fp32. Reads M rows of the table.
 struct embed_args {

@@ -176,7 +176,7 @@ constexpr size_t first_q8 = 11, first_q4 = 15, first_tiled = 20; ///< of the sha
 
 /// Whether a set attends on tiles: only to a cache of bf16.
 inline bool on_tiles(const operators& set, const shape& s) {
-  return set.name.substr(0, 3) == "amx" && s.cache == half_type::bf16;
+  return (set.name.starts_with("amx") || set.name.ends_with("-twin")) && s.cache == half_type::bf16;
 }
 
 } // namespace lamella::gpu::test
