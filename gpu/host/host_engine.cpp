@@ -40,6 +40,8 @@ constexpr std::chrono::seconds idle_before_release{2};
 /// Somebody outside could take the bell's flag away without ringing: no job waits longer than this
 /// without another look.
 constexpr std::chrono::milliseconds longest_sleep{100};
+/// Nor does an engine without jobs: what is launched next rings by that flag, too.
+constexpr std::chrono::seconds longest_idle_sleep{1};
 
 /// Anonymous pages: resident only once touched, huge where the system likes.
 class host_memory final : public memory {
@@ -164,8 +166,11 @@ struct host_engine::impl {
       seen = bell->arm();
       armed = true; // and look once more: what came before this may not have rung
     } else {
-      if (idle && holds_memory) until = clock::now() + idle_before_release;
-      if (!idle && outside) until = std::min(until, clock::now() + longest_sleep);
+      if (idle && holds_memory)
+        until = clock::now() + idle_before_release;
+      else if (outside)
+        until = std::min<clock::time_point>(
+            until, clock::now() + (idle ? longest_idle_sleep : longest_sleep));
       if (!idle && bell->silent.load(std::memory_order_relaxed) != 0)
         until = std::min(until, clock::now() + doorbell::nap);
       lock.unlock();
@@ -179,6 +184,7 @@ struct host_engine::impl {
 
   /// An idle engine keeps nothing: the next launch allocates again.
   void release_memory() {
+    if (!holds_memory) return;
     for (auto& s : streams)
       if (!s->jobs.empty()) return; // launched in the last moment
     scratch.release();

@@ -133,6 +133,7 @@ outside_channel::outside_channel(std::shared_ptr<doorbell> bell, bool rings)
     : bell_{std::move(bell)}, rings_{rings} {
   bell_->outside.fetch_add(1, std::memory_order_relaxed);
   if (!rings_) bell_->silent.fetch_add(1, std::memory_order_relaxed);
+  bell_->ring(); // a waiter sleeps shorter from now on
 }
 
 outside_channel::~outside_channel() {

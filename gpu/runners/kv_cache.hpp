@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/device.hpp"
+#include "gpu/ring/doorbell.hpp"
 #include "gpu/runners/kv_pages.hpp"
 
 #include <cstdint>
@@ -18,7 +19,7 @@ public:
       : slots_{slots}, layers_{layers}, row_{nullptr, type, kv_heads, dim},
         memory_{where.allocate(size_t{layers} * slots * row_.row_bytes())},
         pages_{where.on_host() ? memory_->data() : nullptr, layers,
-               size_t{slots} * row_.row_bytes(), row_.row_bytes()} {}
+               size_t{slots} * row_.row_bytes(), row_.row_bytes(), where.bell()} {}
 
   kv_layer layer(uint32_t index) const {
     auto result = row_;

@@ -86,7 +86,7 @@ kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
   return done;
 }
 
-void kv_pages::begin_ahead(std::vector<window> wanted) {
+void kv_pages::begin_ahead(const std::vector<window>& wanted) {
   for (const auto x : wanted) {
     if (state_of(x) != state::missing) continue; // named twice
     mark(x, state::ahead);
@@ -133,6 +133,7 @@ void kv_pages::run() {
         if (make(lock, x, awaited)) mark(x, state::resident);
       tasks_.pop_front();
       next.done->store(true);
+      if (waiter_) waiter_->ring();
       continue;
     }
     const auto x = ahead_.front();

@@ -1,6 +1,8 @@
 /// Makes pages of a KV cache resident before KV is written there.
 #pragma once
 
+#include "gpu/ring/listener.hpp"
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -10,6 +12,7 @@
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lamella::gpu {
@@ -30,15 +33,18 @@ public:
   static constexpr size_t page_bytes = 2 << 20;
 
   /// A cache at `data` of `layers` layers, each `layer_bytes` long. Null: memory of another device.
-  kv_pages(std::byte* data, uint32_t layers, size_t layer_bytes, size_t row_bytes)
-      : data_{data}, layers_{layers}, layer_bytes_{layer_bytes}, row_bytes_{row_bytes} {}
+  /// `waiter`: who may sleep until a flag of prepare() becomes true, and is rung then; may be null.
+  kv_pages(std::byte* data, uint32_t layers, size_t layer_bytes, size_t row_bytes,
+           std::shared_ptr<listener> waiter)
+      : data_{data}, layers_{layers}, layer_bytes_{layer_bytes},
+        row_bytes_{row_bytes}, waiter_{std::move(waiter)} {}
   ~kv_pages();
   kv_pages(const kv_pages&) = delete;
   kv_pages& operator=(const kv_pages&) = delete;
 
   /// Begins with the pages of some slots, and goes on with those behind them, as keep_ahead() does.
-  /// The flag becomes true when the first are resident; at once, when all of them were already, or
-  /// when they are too few to matter.
+  /// The flag becomes true, and the waiter is rung, when the first are resident; at once, when all
+  /// of them were already, or when they are too few to matter.
   template <class Runs> ready_flag prepare(const Runs& runs) {
     std::vector<window> wanted;
     for (const auto& run : runs) add_windows(wanted, run.first, run.length);
@@ -56,7 +62,7 @@ public:
     std::vector<window> wanted;
     std::lock_guard lock{mutex_};
     for (const auto& run : runs) add_missing(wanted, run.first, run.length);
-    if (!wanted.empty()) begin_ahead(std::move(wanted));
+    if (!wanted.empty()) begin_ahead(wanted);
   }
 
   /// All pages have been given back to the system.
@@ -77,7 +83,7 @@ private:
   void add_missing(std::vector<window>& to, uint32_t first, uint32_t length) const;
   ready_flag begin(std::vector<window> wanted);
   /// The lock is held.
-  void begin_ahead(std::vector<window> wanted);
+  void begin_ahead(const std::vector<window>& wanted);
   /// The lock is held.
   void mark(window x, state now);
   void wake();
@@ -94,6 +100,7 @@ private:
   std::byte* const data_;
   const uint32_t layers_;
   const size_t layer_bytes_, row_bytes_;
+  const std::shared_ptr<listener> waiter_;
   mutable std::atomic<bool> ending_{false};
   std::mutex mutex_; ///< of the next ones
   std::condition_variable changed_;

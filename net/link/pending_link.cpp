@@ -75,7 +75,9 @@ link_end pending_link::ends() {
 
 bool pending_link::bind(link_end real) {
   const std::lock_guard lock{mutex_};
-  if (const auto why = before_.load(); why != channel_state::open) {
+  auto why = before_.load();
+  if (real_.to) why = channel_state::stale; // two connections for one link, both proven
+  if (why != channel_state::open) {
     real.to->end(why);
     real.from->end(why);
     return false;

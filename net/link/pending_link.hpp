@@ -22,7 +22,7 @@ public:
   /// The ends for the caller; they keep the link alive.
   link_end ends();
 
-  /// Binds the real ends. False, and those are closed, when this link is already closed.
+  /// Binds the real ends. False, and those are closed, when this link is already closed or bound.
   bool bind(link_end real);
 
   /// Closes the link for both sides.

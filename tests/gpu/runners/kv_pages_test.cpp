@@ -19,15 +19,21 @@ namespace {
 constexpr uint32_t layers = 3;
 constexpr size_t row = 4096, layer_bytes = 8 << 20;
 
+struct ring_count final : listener {
+  std::atomic<int> rings{0};
+  void ring() override { ++rings; }
+};
+
 /// Memory as a cache has it.
 struct area {
   std::byte* data =
       static_cast<std::byte*>(mmap(nullptr, layers* layer_bytes, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  std::shared_ptr<ring_count> waiter = std::make_shared<ring_count>();
   std::optional<kv_pages> pages_;
   kv_pages& pages;
 
-  area() : pages{pages_.emplace(data, layers, layer_bytes, row)} {
+  area() : pages{pages_.emplace(data, layers, layer_bytes, row, waiter)} {
     REQUIRE(data != MAP_FAILED);
     // A huge page would lie on two windows where the kernel does not align the area.
     madvise(data, layers * layer_bytes, MADV_NOHUGEPAGE); // fails where there are none
@@ -140,8 +146,16 @@ TEST_CASE("a move that needs pages which are made without haste gets them first,
   CHECK(a.resident(layers - 1, 0, 2 * window));
 }
 
+TEST_CASE("whoever sleeps until the pages of a move are there is rung then") {
+  area a;
+  wait_for(a.pages.prepare(std::vector<slot_run>{{0, layer_bytes / row}}));
+  const auto end = clock::now() + std::chrono::seconds{20};
+  while (a.waiter->rings == 0 && clock::now() < end) std::this_thread::yield();
+  CHECK(a.waiter->rings == 1);
+}
+
 TEST_CASE("memory of other devices is left alone") {
-  kv_pages pages{nullptr, layers, layer_bytes, row};
+  kv_pages pages{nullptr, layers, layer_bytes, row, nullptr};
   CHECK(pages.prepare(std::vector<slot_run>{{0, 1000}})->load());
 }
 

@@ -245,6 +245,32 @@ TEST_CASE("L-M27 S-M14 streams of an engine pull from each other") {
   pull_between(*from, *to);
 }
 
+TEST_CASE(
+    "an engine that does nothing else goes on with a pull when the pages of its slots are there") {
+  world w;
+  constexpr uint32_t many = 32'768; // on several huge pages in each layer
+  const auto source =
+      std::make_shared<kv_cache>(*w.prefill, layers, many, kv_heads, dim, half_type::f16);
+  const auto target =
+      std::make_shared<kv_cache>(*w.memory, layers, many, kv_heads, dim, half_type::f16);
+  const std::vector<slot_run> all{{0, many}};
+  auto pages_first = policy();
+  pages_first.may_step = [ready = target->prepare(all),
+                          before = pages_first.may_step](bool waits, uint64_t receives) {
+    return ready->load() && before(waits, receives);
+  };
+  auto offer =
+      std::make_shared<offer_runner>(source, w.prefill->ops(), w.launch(1, {{0, 16}}), w.back.from,
+                                     w.forth.to, offer_terms{w.hand_over, 0, 0});
+  auto pull = std::make_shared<pull_runner>(target, w.memory->ops(), w.launch(1, {{0, 16}}),
+                                            w.forth.from, w.back.to, pages_first, w.watch);
+  const auto offers = w.prefill->make_stream("offers"), pulls = w.memory->make_stream("pulls");
+  auto offered = start(*offers, offer), pulled = start(*pulls, pull);
+  CHECK(pulled.get() == work_status::done); // and not its deadline
+  CHECK(offered.get() == work_status::done);
+  CHECK(pull->digest() == offer->digest());
+}
+
 TEST_CASE("Left-overs of a pull that was given up are dropped by the next one") {
   world w;
   auto old_pull = w.pull(1, {{10, 1}, {11, 1}, {12, 1}});

@@ -225,3 +225,16 @@ TEST_CASE_FIXTURE(host_links,
     CHECK(links.shard_end(other).from->peek(0) == nullptr);
   CHECK(links.shard_end({1, 2, 3, 4}).from->peek(0) != nullptr);
 }
+
+TEST_CASE("a link that is bound keeps its ends, whoever else proves to be its peer") {
+  const auto link = std::make_shared<net::pending_link>(net::link_key{1, 0, 0, 0}, 54, nullptr,
+                                                        [](gpu::channel_state) {});
+  const auto end = link->ends();
+  auto first = net::make_in_process_channel(4, 54), back = net::make_in_process_channel(4, 54);
+  auto second = net::make_in_process_channel(4, 54), other = net::make_in_process_channel(4, 54);
+  REQUIRE(link->bind({first.to, back.from}));
+  CHECK_FALSE(link->bind({second.to, other.from}));
+  CHECK(second.from->state() == gpu::channel_state::stale);
+  REQUIRE(send(*end.to, tag(1)));
+  CHECK(receive(*first.from, tag(1)) != nullptr);
+}
