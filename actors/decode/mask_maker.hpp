@@ -10,7 +10,7 @@ struct mask_maker_state {
 };
 
 /// Computes for milliseconds at a time, so it needs a thread of its own: spawn it detached.
-/// Stateless.
+/// Stateless. Answers `ec::mask_refused` where one mask would take too much work.
 mask_maker_actor::behavior_type
 mask_maker(mask_maker_actor::stateful_pointer<mask_maker_state> self);
 

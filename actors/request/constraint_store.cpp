@@ -7,6 +7,7 @@
 #include "model/grammar/json_schema/json_schema_resources.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "model/grammar/text/grammar_text.hpp"
+#include "net/api/api_fields.hpp"
 #include "net/http/api_error.hpp"
 
 #include <spdlog/spdlog.h>
@@ -30,11 +31,6 @@ void each_schema(const net::output_format* format, const net::tool_use& tools, c
   };
   if (format != nullptr && format->what == kind::schema) look(format->schema, format->field);
   for (const auto& x : tools.tools) look(x.parameters, x.schema_field);
-}
-
-bool fits_header(const std::string& name) {
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return c > 0x20 && c < 0x7F && c != ','; });
 }
 
 /// Once, for a format is compiled once.
@@ -110,7 +106,6 @@ std::string key_of(const net::output_format* format, const net::tool_use& tools,
 
 std::string ignored_keywords(const net::output_format* format, const net::tool_use& tools,
                              bool strict) {
-  constexpr size_t bytes_max = 1'024;
   std::vector<std::string> names;
   each_schema(format, tools, [&](const auto& found, const std::string& field) {
     if (strict)
@@ -118,13 +113,9 @@ std::string ignored_keywords(const net::output_format* format, const net::tool_u
                                            + " is a keyword that no draft of JSON Schema has: "
                                              "remove it (api.strict)");
     for (const auto& x : found)
-      if (fits_header(x.name) && std::find(names.begin(), names.end(), x.name) == names.end())
-        names.push_back(x.name);
+      if (std::find(names.begin(), names.end(), x.name) == names.end()) names.push_back(x.name);
   });
-  std::string list;
-  for (const auto& name : names)
-    if (list.size() + name.size() + 2 <= bytes_max) list += (list.empty() ? "" : ", ") + name;
-  return list;
+  return net::header_list(names);
 }
 
 constraint_store::constraint_store(std::shared_ptr<const model::tokenizer> text,

@@ -61,9 +61,8 @@ private:
 };
 
 /// Names of the keywords of a request's schemas that mean nothing, each once and with commas
-/// between them, for a header; empty: there are none. Names with other characters than visible
-/// ASCII are left out, and so is what is beyond 1 KiB. `strict`: throws net::api_error (400,
-/// invalid_schema, with a pointer) where there is one. Linear in the schemas.
+/// between them, as net::header_list() has them; empty: there are none. `strict`: throws
+/// net::api_error (400, invalid_schema, with a pointer) where there is one. Linear in the schemas.
 std::string ignored_keywords(const net::output_format* format, const net::tool_use& tools,
                              bool strict);
 

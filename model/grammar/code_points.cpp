@@ -15,16 +15,32 @@ namespace {
 
 using range = code_points::range;
 
-constexpr range surrogates{0xD800, 0xDFFF};
-
-/// `from` without `hole`.
-void append_rest(std::vector<range>& out, range from, range hole) {
-  if (hole.second < from.first || from.second < hole.first) {
-    out.push_back(from);
-    return;
+/// Ranges in order without holes in order.
+std::vector<range> rest_of(const std::vector<range>& from, const std::vector<range>& holes) {
+  std::vector<range> rest;
+  auto hole = holes.begin();
+  for (auto [low, high] : from) {
+    while (hole != holes.end() && hole->second < low) ++hole;
+    for (; hole != holes.end() && hole->first <= high; ++hole) {
+      if (low < hole->first) rest.emplace_back(low, hole->first - 1);
+      low = hole->second + 1;
+      if (low > high) break; // the next range may have of this hole, too
+    }
+    if (low <= high) rest.emplace_back(low, high);
   }
-  if (from.first < hole.first) out.push_back({from.first, hole.first - 1});
-  if (hole.second < from.second) out.push_back({hole.second + 1, from.second});
+  return rest;
+}
+
+std::vector<range> without_surrogates(const std::vector<range>& from) {
+  return rest_of(from, {{0xD800, 0xDFFF}});
+}
+
+/// Puts a range behind others that begin before it.
+void append(std::vector<range>& to, range r) {
+  if (!to.empty() && r.first <= to.back().second + 1)
+    to.back().second = std::max(to.back().second, r.second);
+  else
+    to.push_back(r);
 }
 
 /// Spells ranges of UTF-8 as sequences of byte ranges, all of which end at `next`: a tree in which
@@ -105,7 +121,9 @@ private:
     for (size_t i = begin, behind = begin; i < end; i = behind) {
       const auto first = sequences_[i].all[depth];
       while (behind < end && sequences_[behind].all[depth] == first) ++behind;
+      const auto made_before = grammar_.nodes().size();
       const auto next = node_of(i, behind, depth + 1);
+      if (depth == 0 && first.first == '\\') grammar_.are_escapes(made_before);
       const auto way = std::find_if(ways.begin(), ways.end(),
                                     [next](const grammar::way& w) { return w.next == next; });
       const auto set = bytes_between(first.first, first.second);
@@ -154,54 +172,36 @@ std::string json_escape(char32_t c) {
 
 } // namespace
 
-code_points::code_points(std::initializer_list<range> ranges) {
-  for (const auto& [low, high] : ranges) add(low, high);
+code_points::code_points(std::initializer_list<range> ranges) : code_points{of(ranges)} {}
+
+code_points code_points::of(std::vector<range> ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  std::vector<range> merged;
+  for (const auto& r : ranges) append(merged, r);
+  code_points made;
+  made.ranges_ = without_surrogates(merged);
+  return made;
 }
 
 void code_points::add(char32_t low, char32_t high) {
-  const auto before = ranges_.size();
-  const bool is_behind = before == 0 || low > ranges_.back().second;
-  append_rest(ranges_, {low, high}, surrogates);
-  if (is_behind) { // in their order they are added at no cost
-    if (before == 0 || before == ranges_.size()
-        || ranges_[before].first > ranges_[before - 1].second + 1)
-      return;
-    ranges_[before - 1].second = ranges_[before].second;
-    ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(before));
-    return;
+  if (ranges_.empty() || low > ranges_.back().second) {
+    for (const auto& r : without_surrogates({{low, high}})) append(ranges_, r);
+  } else {
+    ranges_.emplace_back(low, high);
+    *this = of(std::move(ranges_));
   }
-  std::sort(ranges_.begin(), ranges_.end());
-  std::vector<range> merged;
-  for (const auto& r : ranges_) {
-    if (!merged.empty() && r.first <= merged.back().second + 1)
-      merged.back().second = std::max(merged.back().second, r.second);
-    else
-      merged.push_back(r);
-  }
-  ranges_ = std::move(merged);
-}
-
-void code_points::add(const code_points& others) {
-  for (const auto& [low, high] : others.ranges_) add(low, high);
 }
 
 code_points code_points::without(const code_points& others) const {
-  code_points rest = *this;
-  for (const auto& hole : others.ranges_) {
-    const auto has_some = [&](const range& r) {
-      return r.first <= hole.second && hole.first <= r.second;
-    };
-    if (std::none_of(rest.ranges_.begin(), rest.ranges_.end(), has_some)) continue;
-    std::vector<range> left;
-    for (const auto& r : rest.ranges_) append_rest(left, r, hole);
-    rest.ranges_ = std::move(left);
-  }
+  code_points rest;
+  rest.ranges_ = rest_of(ranges_, others.ranges_);
   return rest;
 }
 
 bool code_points::contains(char32_t c) const {
-  return std::any_of(ranges_.begin(), ranges_.end(),
-                     [c](const range& r) { return r.first <= c && c <= r.second; });
+  const auto at = std::lower_bound(ranges_.begin(), ranges_.end(), c,
+                                   [](const range& r, char32_t x) { return r.second < x; });
+  return at != ranges_.end() && at->first <= c;
 }
 
 grammar::node_id one_of(grammar& g, const code_points& set, spelling how, grammar::node_id next) {

@@ -17,9 +17,11 @@ public:
   code_points() = default;
   code_points(std::initializer_list<range> ranges);
   static code_points all() { return {{0, 0x10FFFF}}; }
+  /// Of ranges in any order, which are sorted once.
+  static code_points of(std::vector<range> ranges);
 
+  /// At little cost where it comes behind all others.
   void add(char32_t low, char32_t high);
-  void add(const code_points& others);
   code_points without(const code_points& others) const;
 
   bool empty() const { return ranges_.empty(); }

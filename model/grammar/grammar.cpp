@@ -160,6 +160,10 @@ void grammar::are_terminals(size_t nodes) {
     nodes_[nodes].in_terminal = nodes_[nodes].what == kind::bytes;
 }
 
+void grammar::are_escapes(size_t nodes) {
+  for (; nodes < nodes_.size(); ++nodes) nodes_[nodes].in_escape = true;
+}
+
 void grammar::tells_apart(size_t nodes, character_classes classes,
                           std::span<const node_id> behind) {
   const auto takes_plain = [&](node_id x) {
@@ -171,6 +175,7 @@ void grammar::tells_apart(size_t nodes, character_classes classes,
 }
 
 const character_classes* grammar::classes_at(node_id x) const {
+  if (nodes_[x].in_escape) return nullptr;
   const auto after = std::upper_bound(parts_.begin(), parts_.end(), x,
                                       [](node_id at, const part& p) { return at < p.first; });
   if (after == parts_.begin() || (after - 1)->behind <= x) return nullptr;

@@ -74,6 +74,7 @@ public:
     byte_set set; ///< bytes: one of these, which ways() tells apart
     uint32_t first_way = 0, ways = 0;
     bool in_terminal = false;      ///< bytes: are_terminals()
+    bool in_escape = false;        ///< bytes: are_escapes()
     node_id next = 0;              ///< call, repeat, terminal_end
     rule_id rule = 0;              ///< call, repeat
     uint32_t min = 0, max = 0;     ///< repeat: so often
@@ -117,11 +118,17 @@ public:
   void are_terminals(size_t nodes);
   bool has_terminals() const { return has_terminals_; }
 
+  /// The nodes that were made since there were `nodes` are within escapes of JSON strings: the
+  /// plain bytes that they take are no characters of the string.
+  void are_escapes(size_t nodes);
+
   /// The nodes that were made since there were `nodes` tell no more characters apart than these,
-  /// and are left by plain_bytes() to each other alone. Where one of `behind`, by which they are
-  /// left, takes a plain byte, nothing is noted. Callers note parts in the order of their nodes.
+  /// but for those within escapes, and are left by plain_bytes() to each other alone. Where one of
+  /// `behind`, by which they are left, takes a plain byte, nothing is noted. Callers note parts in
+  /// the order of their nodes.
   void tells_apart(size_t nodes, character_classes classes, std::span<const node_id> behind);
-  /// Classes that the part of this node tells apart; null where nothing is known.
+  /// Classes that the part of this node tells apart; null where nothing is known, as within
+  /// escapes, which tell apart letters and digits of all kinds.
   const character_classes* classes_at(node_id x) const;
 
   const std::vector<node>& nodes() const { return nodes_; }

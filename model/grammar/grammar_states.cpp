@@ -29,6 +29,7 @@ grammar_states::grammar_states(std::shared_ptr<const runnable_grammar> g, uint32
 }
 
 void grammar_states::begin_state() {
+  to_visit_.clear(); // a step may have been given up
   visited_.clear();
   found_.clear();
   ended_.clear();
@@ -51,13 +52,19 @@ void grammar_states::reach_all() {
     const auto [at, open] = to_visit_.back();
     to_visit_.pop_back();
     if (!grammar_->productive[at] || !visited_.insert(uint64_t{at} << 32 | open)) continue;
-    work_ += visit_work;
+    if ((work_ += visit_work) > work_end_) refuse_more();
     if (++visits_ > visits_max) {
       to_visit_.clear();
       return;
     }
     visit(at, open);
   }
+}
+
+void grammar_states::refuse_more() {
+  throw grammar_error("it is too ambiguous or too large for token masks: finding out what may come"
+                      " next takes too much work; use fewer parts that may be empty, fewer"
+                      " alternatives, or smaller counts");
 }
 
 void grammar_states::visit(grammar::node_id at, frame_id open) {

@@ -51,6 +51,13 @@ public:
 
   state_id start() const { return start_; }
   state_id step(state_id from, uint8_t byte);
+
+  /// From now on steps may take `more` work() together, and memory_bytes() come to `bytes`. The
+  /// step that would take more throws grammar_error and is not made; all others are as they were.
+  void allow(uint64_t more, size_t bytes) {
+    work_end_ = work_ + more;
+    bytes_end_ = bytes;
+  }
   /// May the text end here?
   bool accepts(state_id x) const { return states_[x].accepts; }
   size_t places_of(state_id x) const {
@@ -153,6 +160,7 @@ private:
   void begin_state();
   void reach_all(grammar::node_id first, frame_id top, terminals may);
   void reach_all();
+  [[noreturn]] static void refuse_more();
   void visit(grammar::node_id at, frame_id open);
   void leave_rule(frame_id top);
   void enter_repeat(grammar::node_id at, uint32_t least, uint32_t most, frame_id below);
@@ -197,6 +205,8 @@ private:
   std::vector<uint64_t> hashes_; ///< for it, and for innermost_of()
   std::vector<frame_id> way_;    ///< for near_frame()
   mutable uint64_t work_ = 0;    ///< of all states
+  uint64_t work_end_ = ~uint64_t{0};
+  size_t bytes_end_ = ~size_t{0};
   bool accepts_ = false;
 };
 

@@ -23,6 +23,7 @@ grammar_states::state_id grammar_states::step(state_id from, uint8_t byte) {
 }
 
 grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) {
+  if (memory_bytes() > bytes_end_) refuse_more();
   auto alike = step_places(from, byte);
   const auto behind = states_[from].behind;
   const bool asks_behind = behind != dead && terminals_go() != going::on;

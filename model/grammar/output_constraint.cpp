@@ -10,8 +10,10 @@ namespace lamella::model {
 
 namespace {
 
-/// What follow_at_once() takes on: steps from so many places together.
+/// What follow_at_once() takes on: steps from so many places together, and so much work of the
+/// states that they lead to, some 0.1 ms.
 constexpr size_t places_at_once = 1'024;
+constexpr uint64_t work_at_once = 16'384;
 constexpr std::chrono::microseconds wait_at_once{50};
 
 } // namespace
@@ -47,6 +49,7 @@ output_constraint::position output_constraint::start() const {
 output_constraint::position output_constraint::advance(const position& from, token_id token) {
   const std::lock_guard guard{lock_};
   renew_states();
+  states_->allow(token_work_max, states_bytes_max);
   position to;
   to.at_ = after(enter(from), token);
   to.in_ = states_;
@@ -65,14 +68,7 @@ std::shared_ptr<const token_mask> output_constraint::mask(const position& x) {
     const std::lock_guard states{lock_}; // somebody may have made it meanwhile
     if (auto known = known_mask(states_->near(enter(x)))) return known;
   }
-  mask_walk walk{*vocabulary_, *walks_, *walks_know_, vocabulary_size_};
-  if (!walk.run(from, work_max_)) walk.run_single_bytes(from);
-  auto made = walk.take();
-  if (walks_->accepts(from))
-    for (const auto t : ends_)
-      if (t < vocabulary_size_) made.words[t / 32] |= 1u << t % 32;
-  walks_bytes_ = walks_->memory_bytes();
-  auto shared = std::make_shared<const token_mask>(std::move(made));
+  auto shared = std::make_shared<const token_mask>(walk(from));
   const std::lock_guard states{lock_};
   keep(states_->near(enter(x)), shared);
   return shared;
@@ -91,11 +87,16 @@ output_constraint::follow_at_once(const position& from, std::span<const token_id
   if (!guard || from.in_ != states_ || states_->memory_bytes() > states_kept_bytes) return {};
   auto at = from.at_;
   size_t places = 0;
-  for (const auto t : tokens)
-    for (const char byte : vocabulary_->bytes_of(t)) {
-      if ((places += states_->places_of(at)) > places_at_once) return {};
-      at = states_->step(at, static_cast<uint8_t>(byte));
-    }
+  states_->allow(work_at_once, states_bytes_max);
+  try {
+    for (const auto t : tokens)
+      for (const char byte : vocabulary_->bytes_of(t)) {
+        if ((places += states_->places_of(at)) > places_at_once) return {};
+        at = states_->step(at, static_cast<uint8_t>(byte));
+      }
+  } catch (const grammar_error&) {
+    return {};
+  }
   followed x{{}, known_mask(states_->near(at))};
   if (x.mask == nullptr) return {};
   x.at.in_ = states_;
@@ -159,13 +160,31 @@ void output_constraint::count_bytes() {
 
 /// Where the walk of the mask of `x` begins.
 output_constraint::state_id output_constraint::begin_walk(const position& x) {
-  if (walks_->memory_bytes() > walks_kept_bytes) {
-    walks_know_.reset();
-    walks_ = new_states();
-  }
   if (!walks_know_) walks_know_ = std::make_unique<walk_knowledge>(*walks_);
   const std::lock_guard guard{lock_};
   return walks_->import(*states_, states_->near(enter(x)));
+}
+
+token_mask output_constraint::walk(state_id from) try {
+  walks_->allow(walk_work_max, states_bytes_max);
+  mask_walk walk{*vocabulary_, *walks_, *walks_know_, vocabulary_size_};
+  if (!walk.run(from, work_max_)) walk.run_single_bytes(from);
+  auto made = walk.take();
+  if (walks_->accepts(from))
+    for (const auto t : ends_)
+      if (t < vocabulary_size_) made.words[t / 32] |= 1u << t % 32;
+  if (walks_->memory_bytes() > walks_kept_bytes) forget_walks();
+  walks_bytes_ = walks_->memory_bytes();
+  return made;
+} catch (const grammar_error&) {
+  forget_walks(); // what is known may be half made
+  throw;
+}
+
+void output_constraint::forget_walks() {
+  walks_know_.reset();
+  walks_ = new_states();
+  walks_bytes_ = walks_->memory_bytes();
 }
 
 // --- one answer

@@ -45,6 +45,13 @@ public:
   /// Places of all states of one walk. Beyond them the next token is one of a single byte, so that
   /// even the most ambiguous grammar is served in bounded time.
   static constexpr size_t mask_work_max = 1'000'000;
+  /// Work of the states (grammar_states::work()) that one mask may take, some 0.5 s: three times
+  /// that of mask_work_max places in grammars whose states are found by few visits of each place.
+  /// And that of one token of an answer; and bytes of states, which only one that takes nearly so
+  /// much work comes to. What takes more is refused: it would keep everybody else waiting.
+  static constexpr uint64_t walk_work_max = 32'000'000;
+  static constexpr uint64_t token_work_max = 4'000'000;
+  static constexpr size_t states_bytes_max = size_t{128} << 20;
 
   /// `ends`: the tokens that end an answer. Throws grammar_error when no text is possible,
   /// or a text may be at too many places at once.
@@ -63,16 +70,18 @@ public:
   bool is_dead(const position& x) const { return x.at_ == 0; }
 
   /// After one more token, which must not be an end token. Dead when the grammar does not allow it.
+  /// Like all that makes what is not known, throws grammar_error where that takes too much work:
+  /// the one answer cannot go on then.
   position advance(const position& from, token_id token);
 
-  /// What may come next.
+  /// What may come next. Throws like advance().
   std::shared_ptr<const token_mask> mask(const position& x);
 
   struct followed {
     position at;
     std::shared_ptr<const token_mask> mask;
   };
-  /// After some more tokens, and what may come next there.
+  /// After some more tokens, and what may come next there. Throws like advance().
   followed follow(position from, std::span<const token_id> tokens);
   /// The same where the mask is known and the way there is short, within 0.1 ms whatever other
   /// threads do; else nothing.
@@ -89,6 +98,8 @@ private:
   std::shared_ptr<const token_mask> known_mask(state_id near) const;
   void renew_states();
   state_id begin_walk(const position& x);
+  token_mask walk(state_id from);
+  void forget_walks();
   void keep(state_id near, std::shared_ptr<const token_mask> mask);
   void count_bytes();
 
@@ -124,7 +135,8 @@ public:
 
   /// Is it known what may come next? Finds out what is to be found at once.
   bool knows_mask();
-  /// The same, however long it takes (output_constraint).
+  /// The same, however long it takes; throws grammar_error where that is too long
+  /// (output_constraint).
   void make_mask();
   /// What may come next, where that is known; null: everything.
   const std::shared_ptr<const token_mask>& mask() const { return mask_; }

@@ -1,8 +1,13 @@
 #include "model/grammar/regular_expression_parts.hpp"
 
 #include "base/utf8.hpp"
+#include "model/tokenizer/characters.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+#include <vector>
 
 namespace lamella::model {
 
@@ -11,14 +16,67 @@ namespace {
 using part = regular_expression::part;
 using kind = part::kind;
 
-const code_points digits{{'0', '9'}};
-const code_points word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-const code_points space{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
-                        {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
-                        {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
-const code_points line_ends{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+/// The characters that a class takes. Python's classes have more of them than we let an answer have
+/// (its \d takes the digits of all scripts): all that they may take are `wide`, and an opposite
+/// takes none of these, so that whatever is taken here is taken there, too.
+struct character_class {
+  code_points taken, wide;
 
-code_points opposite(const code_points& set) { return code_points::all().without(set); }
+  character_class() = default;
+  character_class(const code_points& exactly) : taken{exactly}, wide{exactly} {}
+  character_class(code_points narrow, code_points most)
+      : taken{std::move(narrow)}, wide{std::move(most)} {}
+
+  character_class opposite() const {
+    return {code_points::all().without(wide), code_points::all().without(taken)};
+  }
+};
+
+/// All characters of some kinds, and a few more. Cost: milliseconds.
+code_points of_kinds(std::initializer_list<character_kind> kinds, code_points set) {
+  constexpr char32_t end = 0x110000;
+  const auto is = [&](char32_t c) {
+    return c < end && std::ranges::find(kinds, kind_of(c)) != kinds.end();
+  };
+  for (char32_t c = 0; c < end; ++c) {
+    if (!is(c)) continue;
+    const auto first = c;
+    while (is(c + 1)) ++c;
+    set.add(first, c);
+  }
+  return set;
+}
+
+const code_points ascii_digits{{'0', '9'}};
+const code_points ascii_word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+const code_points common_space{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},
+                               {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                               {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
+
+/// Of \d, \w and \s, as ECMA-262 has them, or narrower than Python's.
+character_class digits(bool as_python) {
+  if (!as_python) return {ascii_digits};
+  static const auto all = of_kinds({character_kind::number}, {});
+  return {ascii_digits, all};
+}
+
+character_class word(bool as_python) {
+  if (!as_python) return {ascii_word};
+  static const auto all = of_kinds({character_kind::letter, character_kind::number}, {{'_', '_'}});
+  return {ascii_word, all};
+}
+
+character_class space(bool as_python) {
+  auto wide = common_space;
+  if (as_python) // Python's has no U+FEFF
+    for (const auto& [low, high] : {code_points::range{0x1C, 0x1F}, {0x85, 0x85}})
+      wide.add(low, high);
+  else
+    wide.add(0xFEFF, 0xFEFF);
+  return as_python ? character_class{common_space, wide} : character_class{wide};
+}
+
+const code_points line_ends{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 part characters(code_points set) { return {kind::characters, std::move(set), {}, 0, 0}; }
 part anchor(kind what) { return {what, {}, {}, 0, 0}; }
@@ -90,8 +148,8 @@ private:
     if (take("[")) return characters(class_set());
     if (take("^")) return anchor(kind::begin);
     if (take("$")) return anchor(kind::end);
-    if (take(".")) return characters(opposite(line_ends));
-    if (take("\\")) return characters(escape(false));
+    if (take(".")) return characters(code_points::all().without(line_ends));
+    if (take("\\")) return characters(escape(false).taken);
     if (is_quantifier()) fail("nothing to repeat");
     const auto c = character();
     return characters({{c, c}});
@@ -166,8 +224,11 @@ private:
   char32_t unicode() {
     if (!take("{")) {
       auto c = hexadecimal(4);
-      if (c >= 0xD800 && c <= 0xDBFF && take("\\u")) // a pair
-        c = 0x10000 + ((c - 0xD800) << 10) + (hexadecimal(4) - 0xDC00);
+      if (c >= 0xD800 && c <= 0xDBFF && take("\\u")) { // a pair
+        const auto low = hexadecimal(4);
+        if (low < 0xDC00 || low > 0xDFFF) fail("a high surrogate needs a low one behind it");
+        c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+      }
       return c;
     }
     size_t length = 0;
@@ -179,27 +240,27 @@ private:
   }
 
   /// What is behind a backslash. `in_class`: within brackets.
-  code_points escape(bool in_class) {
+  character_class escape(bool in_class) {
     if (ends()) fail("a \\ ends the expression");
     const auto begin = at_;
     const auto c = character();
-    const auto one = [this](char32_t x) -> code_points {
+    const auto one = [this](char32_t x) -> character_class {
       if (x > 0x10FFFF || (x >= 0xD800 && x <= 0xDFFF)) fail("no such character");
-      return {{x, x}};
+      return code_points{{x, x}};
     };
     switch (c) {
     case 'd':
-      return digits;
+      return digits(as_python_);
     case 'D':
-      return opposite(digits);
+      return digits(as_python_).opposite();
     case 'w':
-      return word;
+      return word(as_python_);
     case 'W':
-      return opposite(word);
+      return word(as_python_).opposite();
     case 's':
-      return space;
+      return space(as_python_);
     case 'S':
-      return opposite(space);
+      return space(as_python_).opposite();
     case 'n':
       return one('\n');
     case 'r':
@@ -221,20 +282,23 @@ private:
       if (in_class) return one('\b');
       break;
     default:
-      if (c == '_' || !word.contains(c)) return one(c); // not of letters and digits
+      if (c == '_' || !word(false).taken.contains(c)) return one(c); // not of letters and digits
     }
     at_ = begin;
     fail("\\" + std::string(1, static_cast<char>(c)) + " is not supported");
   }
 
-  code_points class_item() {
+  character_class class_item() {
     if (take("\\")) return escape(true);
     const auto c = character();
-    return {{c, c}};
+    return code_points{{c, c}};
   }
 
-  static bool is_one(const code_points& set) {
-    return set.ranges().size() == 1 && set.ranges()[0].first == set.ranges()[0].second;
+  /// The only character of a class; nothing where it has several.
+  static std::optional<char32_t> only(const character_class& set) {
+    const auto& ranges = set.taken.ranges();
+    if (ranges.size() != 1 || ranges[0].first != ranges[0].second) return {};
+    return ranges[0].first;
   }
 
   code_points class_set() {
@@ -242,25 +306,30 @@ private:
     if (!as_python_ && peek() == ']')
       fail(negated ? "write [\\s\\S] for any character, or \\] for a ] in a class"
                    : "a class has no characters; write \\] for a ] in a class");
-    code_points set;
+    std::vector<code_points::range> taken, wide; // in one go at the end: that is linear
+    const auto add = [&](const character_class& x) {
+      taken.insert(taken.end(), x.taken.ranges().begin(), x.taken.ranges().end());
+      wide.insert(wide.end(), x.wide.ranges().begin(), x.wide.ranges().end());
+    };
     for (bool is_first = as_python_; is_first || peek() != ']'; is_first = false) {
       if (ends()) fail("a [ is not closed");
       const auto first = class_item();
       const bool range = peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
-      if (!range || !is_one(first)) {
-        set.add(first);
+      if (!range || !only(first)) {
+        add(first);
         continue;
       }
       take("-");
-      const auto last = class_item();
-      if (!is_one(last)) fail("a range of a class must end with a character");
-      if (last.ranges()[0].first < first.ranges()[0].first) fail("a range of a class is reversed");
-      set.add(first.ranges()[0].first, last.ranges()[0].first);
+      const auto last = only(class_item());
+      if (!last) fail("a range of a class must end with a character");
+      if (*last < *only(first)) fail("a range of a class is reversed");
+      add(code_points{{*only(first), *last}});
     }
     take("]");
-    if (negated) set = opposite(set);
-    if (set.empty()) fail("a class has no characters");
-    return set;
+    character_class set{code_points::of(std::move(taken)), code_points::of(std::move(wide))};
+    if (negated) set = set.opposite();
+    if (set.taken.empty()) fail("a class has no characters");
+    return set.taken;
   }
 
   std::string_view text_;

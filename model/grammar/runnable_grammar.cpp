@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace lamella::model {
 
@@ -56,9 +55,11 @@ std::vector<uint32_t> least_bytes(const grammar& g) {
 /// Finds nodes at which a text may be at too many places.
 class ways {
 public:
-  explicit ways(const runnable_grammar& g) : grammar_{g} {}
+  explicit ways(const runnable_grammar& g) : grammar_{g}, seen_in_(g.rules.nodes().size(), 0) {}
 
-  void check() {
+  /// Returns the nodes visited. Ends without a result after so many that no request waits for it:
+  /// what runs the grammar has bounds of its own.
+  uint64_t check() {
     // Sums count twice where ways meet, so they only tell where to look.
     const auto first = sums([](const auto&) { return 1; });
     const auto second = sums([&](const grammar::node& x) {
@@ -67,14 +68,17 @@ public:
       return most;
     });
     size_t looks = 64;
-    for (node_id i = 0; i < second.size() && looks > 0; ++i)
+    for (node_id i = 0; i < second.size() && looks > 0 && visits_ < visits_max; ++i)
       if (std::max(first[i], second[i]) > runnable_grammar::places_max) {
         look(i);
         --looks;
       }
+    return visits_;
   }
 
 private:
+  static constexpr uint64_t visits_max = 2'000'000;
+
   template <class Leaf> std::vector<uint32_t> sums(Leaf leaf) const {
     return of_each_node(grammar_.rules, [&](const grammar::node& x, const auto& known) {
       uint64_t sum = x.what == kind::bytes ? leaf(x) : 0;
@@ -94,29 +98,36 @@ private:
     if (grammar_.nullable[first] || (x.what == kind::repeat && x.min == 0)) tell(x.next);
   }
 
-  /// The byte nodes that are reached from a node without a byte.
-  std::vector<node_id> reached(node_id from) const {
+  /// The byte nodes that are reached from a node without a byte: not all once visits_max is spent.
+  std::vector<node_id> reached(node_id from) {
+    ++walk_;
     std::vector<node_id> to_visit{from}, found;
-    std::unordered_set<node_id> seen;
-    while (!to_visit.empty()) {
+    while (!to_visit.empty() && visits_ < visits_max) {
       const auto at = to_visit.back();
       to_visit.pop_back();
-      if (!grammar_.productive[at] || !seen.insert(at).second) continue;
+      ++visits_;
+      if (!grammar_.productive[at] || seen_in_[at] == walk_) continue;
+      seen_in_[at] = walk_;
       const auto& x = grammar_.rules.nodes()[at];
       if (x.what == kind::bytes) found.push_back(at);
       each_behind(x, [&](node_id b) { to_visit.push_back(b); });
     }
     return found;
   }
+  size_t count_reached(node_id from) {
+    const auto [known, is_new] = counts_.try_emplace(from, 0);
+    if (is_new) known->second = reached(from).size();
+    return known->second;
+  }
 
-  void look(node_id at) const {
+  void look(node_id at) {
     const auto here = reached(at);
     std::array<size_t, 256> by_byte{};
     auto most = here.size();
     for (const auto i : here) {
       const auto& x = grammar_.rules.nodes()[i];
       for (const auto& w : grammar_.rules.ways(x)) {
-        const auto there = reached(w.next).size();
+        const auto there = count_reached(w.next);
         for (size_t b = 0; b < by_byte.size(); ++b)
           if (w.set[b]) most = std::max(most, by_byte[b] += there);
       }
@@ -129,6 +140,10 @@ private:
   }
 
   const runnable_grammar& grammar_;
+  std::vector<uint32_t> seen_in_; ///< by node: the last walk that met it
+  uint32_t walk_ = 0;
+  uint64_t visits_ = 0;
+  std::unordered_map<node_id, size_t> counts_;
 };
 
 } // namespace
@@ -182,7 +197,7 @@ runnable_grammar::runnable_grammar(grammar g, const byte_set& available)
       nullable{productive_nodes(rules, {})}, bytes{least_bytes(rules)} {
   if (!productive[rules.first_of(0)])
     throw grammar_error("it allows no text at all, or none that the vocabulary can spell");
-  ways{*this}.check();
+  visits = ways{*this}.check();
 }
 
 } // namespace lamella::model

@@ -35,6 +35,7 @@ struct runnable_grammar {
   const std::vector<bool> productive; ///< by node: there is a text from here to its rule's end
   const std::vector<bool> nullable;   ///< by node: the empty text is one
   const std::vector<uint32_t> bytes;  ///< by node: none is shorter
+  uint64_t visits = 0;                ///< of nodes, to find out that places_max is not passed
 };
 
 } // namespace lamella::model

@@ -18,6 +18,14 @@ constexpr char32_t last_character = 0x10FFFF;
 
 } // namespace
 
+void text_automaton::bound(size_t states, size_t classes) {
+  if (states > states_max)
+    throw automaton_error("it has more than " + std::to_string(states_max) + " states");
+  if (states * classes > edges_max)
+    throw automaton_error("it has more than " + std::to_string(edges_max)
+                          + " edges, for so many characters lead apart");
+}
+
 size_t text_automaton::class_of(char32_t c) const {
   return static_cast<size_t>(std::upper_bound(classes_.begin(), classes_.end(), c)
                              - classes_.begin())
@@ -48,6 +56,7 @@ text_automaton text_automaton::of_texts(const std::vector<std::string>& texts) {
   }
   std::sort(starts.begin(), starts.end());
   starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+  bound(tree.size(), starts.size());
   text_automaton made;
   made.classes_ = std::move(starts);
   made.marks_ = std::move(marks);
@@ -55,6 +64,7 @@ text_automaton text_automaton::of_texts(const std::vector<std::string>& texts) {
   for (size_t s = 0; s < tree.size(); ++s)
     for (const auto& [c, below] : tree[s])
       made.next_[s * made.classes_.size() + made.class_of(c)] = below;
+  made.work_ = made.work_of_edges();
   return made;
 }
 
@@ -71,6 +81,7 @@ text_automaton text_automaton::of_length(uint32_t min, uint32_t max) {
     made.marks_.push_back(0);
     made.next_.push_back(last + 1);
   }
+  made.work_ = made.work_of_edges();
   return made;
 }
 
@@ -90,7 +101,7 @@ text_automaton text_automaton::product(std::span<const text_automaton> all) {
   const auto state_of = [&](const std::vector<uint32_t>& tuple) {
     const auto [at, is_new] = known.try_emplace(tuple, static_cast<state>(tuples.size()));
     if (is_new) {
-      if (tuples.size() >= states_max || tuples.size() * width > states_max * 64)
+      if (tuples.size() >= states_max || tuples.size() * width > edges_max)
         throw automaton_error("together it has more than " + std::to_string(states_max)
                               + " states");
       mark m = 0;
@@ -112,6 +123,7 @@ text_automaton text_automaton::product(std::span<const text_automaton> all) {
       before = tuple;
     }
   }
+  made.work_ = made.work_of_edges() + made.edges() * all.size();
   return made;
 }
 

@@ -17,18 +17,19 @@
 
 namespace lamella::model {
 
-/// An automaton would have more states than are made.
+/// An automaton would have more states, or edges, than are made.
 struct automaton_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 /// Each text has a mark, a set of bits: 0 for texts that are not in the set. Work and memory are
-/// bounded by states_max.
+/// bounded by states_max and edges_max.
 class text_automaton {
 public:
   using mark = uint64_t;
   static constexpr size_t states_max = 4'000;
-  static constexpr size_t marks_max = 64; ///< automata of a product
+  static constexpr size_t edges_max = states_max * 64; ///< of each state and class of characters
+  static constexpr size_t marks_max = 64;              ///< automata of a product
 
   /// The texts that the expression matches. Throws automaton_error, regular_expression_error.
   static text_automaton of(const regular_expression& expression, regular_expression::match what);
@@ -58,6 +59,9 @@ public:
   /// there are none.
   std::optional<std::pair<uint32_t, uint32_t>> lengths() const;
   size_t states() const { return marks_.size(); }
+  size_t edges() const { return next_.size(); }
+  /// What it cost to make it: states and edges looked at.
+  uint64_t work() const { return work_; }
 
   /// Nodes for the texts; behind one that has a mark comes what `behind` has for it, which is asked
   /// once.
@@ -72,7 +76,11 @@ private:
   std::vector<char32_t> classes_{0};
   std::vector<state> next_; ///< by state and class; complete
   std::vector<mark> marks_; ///< by state; 0 is the first state
+  uint64_t work_ = 0;
 
+  /// Throws automaton_error beyond the bounds.
+  static void bound(size_t states, size_t classes);
+  uint64_t work_of_edges() const { return edges() * 8; } // they are kept, and read again
   size_t class_of(char32_t c) const;
   character_classes told_apart() const;
   std::vector<bool> useful() const;

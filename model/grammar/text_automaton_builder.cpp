@@ -77,16 +77,8 @@ public:
     text_automaton made;
     made.classes_ = classes_;
     state_of({first}, made);
-    std::vector<state> to, before;
-    for (size_t s = 0; s < sets_.size(); ++s)
-      for (size_t c = 0; c < classes_.size(); ++c) {
-        to.clear();
-        for (const auto n : sets_[s])
-          if (states_[n].set != nullptr && by_class_[n][c]) to.push_back(states_[n].next[0]);
-        const bool as_before = c > 0 && to == before; // most classes lead where others do
-        made.next_.push_back(as_before ? made.next_.back() : state_of(to, made));
-        std::swap(to, before);
-      }
+    for (size_t s = 0; s < sets_.size(); ++s) add_edges(s, made);
+    made.work_ = work_ + made.work_of_edges();
     return made;
   }
 
@@ -121,14 +113,48 @@ private:
       }
     std::sort(classes_.begin(), classes_.end());
     classes_.erase(std::unique(classes_.begin(), classes_.end()), classes_.end());
-    std::unordered_map<const code_points*, std::vector<bool>> of_set;
-    for (const auto* set : sets) {
-      auto& has = of_set[set];
-      for (const auto c : classes_) has.push_back(set->contains(c));
-    }
-    by_class_.resize(states_.size());
+    has_.resize(sets.size());
+    for (size_t i = 0; i < sets.size(); ++i)
+      for (const auto c : classes_) has_[i].push_back(sets[i]->contains(c));
+    set_of_.assign(states_.size(), 0);
     for (size_t s = 0; s < states_.size(); ++s)
-      if (states_[s].set != nullptr) by_class_[s] = of_set[states_[s].set];
+      if (states_[s].set != nullptr)
+        set_of_[s] = static_cast<size_t>(std::lower_bound(sets.begin(), sets.end(), states_[s].set)
+                                         - sets.begin());
+    count(sets.size() * classes_.size());
+  }
+
+  /// Where each class leads. Most lead where the one before does: where none of the sets of
+  /// characters that come next tells them apart.
+  void add_edges(size_t s, text_automaton& made) {
+    std::vector<size_t> telling;
+    for (const auto n : sets_[s])
+      if (states_[n].set != nullptr) telling.push_back(set_of_[n]);
+    std::sort(telling.begin(), telling.end());
+    telling.erase(std::unique(telling.begin(), telling.end()), telling.end());
+    count(classes_.size() * telling.size());
+    std::vector<state> to, before;
+    for (size_t c = 0; c < classes_.size(); ++c) {
+      const bool is_told = c == 0 || std::any_of(telling.begin(), telling.end(), [&](size_t i) {
+                             return has_[i][c] != has_[i][c - 1];
+                           });
+      if (!is_told) {
+        made.next_.push_back(made.next_.back());
+        continue;
+      }
+      count(sets_[s].size());
+      to.clear();
+      for (const auto n : sets_[s])
+        if (states_[n].set != nullptr && has_[set_of_[n]][c]) to.push_back(states_[n].next[0]);
+      made.next_.push_back(c > 0 && to == before ? made.next_.back() : state_of(to, made));
+      std::swap(to, before);
+    }
+  }
+
+  void count(size_t looks) {
+    work_ += looks;
+    if (work_ > work_max)
+      throw automaton_error("its states and characters are too many to be told apart");
   }
 
   /// The set of states that are reached without a character; those that are tried first come first
@@ -137,6 +163,7 @@ private:
     std::vector<state> found, to_visit{from.rbegin(), from.rend()};
     if (++round_ == 1 || seen_.size() != states_.size()) seen_.assign(states_.size(), 0);
     while (!to_visit.empty()) {
+      count(looks_of_visit);
       const auto s = to_visit.back();
       to_visit.pop_back();
       if (seen_[s] == round_) continue;
@@ -153,12 +180,9 @@ private:
 
   state state_of(const std::vector<state>& from, text_automaton& made) {
     auto set = reached(from);
-    work_ += set.size() + 1;
     const auto [known, is_new] = known_.try_emplace(set, static_cast<state>(sets_.size()));
     if (is_new) {
-      if (sets_.size() >= text_automaton::states_max || work_ > work_max)
-        throw automaton_error("it has more than " + std::to_string(text_automaton::states_max)
-                              + " states");
+      text_automaton::bound(sets_.size() + 1, classes_.size());
       const bool ends = !set.empty() && (first_ ? set.back() : set.front()) == end();
       made.marks_.push_back(ends ? 1 : 0);
       sets_.push_back(std::move(set));
@@ -166,16 +190,17 @@ private:
     return known->second;
   }
 
-  static constexpr size_t work_max = 4'000'000;
+  static constexpr uint64_t work_max = 32'000'000, looks_of_visit = 4;
   const bool first_;
   std::vector<nfa_state> states_{1}; ///< 0 is the end
   std::vector<char32_t> classes_;
-  std::vector<std::vector<bool>> by_class_;
+  std::vector<std::vector<bool>> has_; ///< by set of characters and class
+  std::vector<size_t> set_of_;         ///< by state, which set of characters
   std::unordered_map<std::vector<state>, state, words_hash> known_;
   std::vector<std::vector<state>> sets_;
   std::vector<uint64_t> seen_;
   uint64_t round_ = 0;
-  size_t work_ = 0;
+  uint64_t work_ = 0;
 };
 
 text_automaton text_automaton::of(const regular_expression& expression,

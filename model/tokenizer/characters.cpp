@@ -6,22 +6,18 @@
 
 namespace lamella::model {
 
-namespace {
-
-character_kind classify(char32_t c) {
+character_kind kind_of(char32_t c) {
   const auto mask = U_MASK(u_charType(static_cast<UChar32>(c)));
   if (mask & U_GC_L_MASK) return character_kind::letter;
   if (mask & U_GC_N_MASK) return character_kind::number;
   return u_isUWhiteSpace(static_cast<UChar32>(c)) ? character_kind::space : character_kind::other;
 }
 
-} // namespace
-
 character character_at(std::string_view text, size_t at) {
   if (at >= text.size()) return {};
   const utf8_unit unit = decode_utf8(text, at);
   if (unit.kind != utf8_unit::state::valid) return {0xFFFD, 1, character_kind::other};
-  return {unit.code_point, unit.bytes, classify(unit.code_point)};
+  return {unit.code_point, unit.bytes, kind_of(unit.code_point)};
 }
 
 size_t run_end(std::string_view text, size_t at, character_kind is) {

@@ -11,6 +11,9 @@ namespace lamella::model {
 /// controls).
 enum class character_kind : uint8_t { letter, number, space, other };
 
+/// Of a code point below 0x110000.
+character_kind kind_of(char32_t code_point);
+
 struct character {
   char32_t code_point = 0;
   uint8_t bytes = 0; ///< 0 at the end of the text

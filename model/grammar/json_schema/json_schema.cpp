@@ -69,7 +69,7 @@ void json_schema_compiler::unfold(const demand& x, demands& to_do, flat_demands&
     if (ways.empty()) {
       out.impossible = x.place;
       out.why = "is to be refuted, and takes everything";
-    } else if (ways.size() == 1) {
+    } else if (ways.size() == 1 && !has_container_constants(*x.place.schema)) {
       to_do.insert(to_do.end(), ways[0].rbegin(), ways[0].rend());
     } else {
       out.all.push_back(x);
@@ -210,12 +210,29 @@ node_id json_schema_compiler::shared(const std::string& key,
   return grammar_.call(known->second, next);
 }
 
+/// With what is compiled for refuted objects and arrays, all at once; nothing where there are none.
+std::optional<demands> json_schema_compiler::narrowed(const demands& all) {
+  demands out;
+  bool is_narrower = false;
+  for (const auto& x : all) {
+    std::vector<demands> ways;
+    if (x.what == part::refuted && has_container_constants(*x.place.schema)) ways = refuted(x);
+    if (ways.size() == 1)
+      out.insert(out.end(), ways[0].begin(), ways[0].end());
+    else
+      out.push_back(x);
+    is_narrower = is_narrower || ways.size() == 1;
+  }
+  return is_narrower ? std::optional{std::move(out)} : std::nullopt;
+}
+
 node_id json_schema_compiler::compiled(const demands& all, node_id next) {
   const auto has_constants = [](const demand& x) {
     return x.what == part::own
            && (x.place.schema->find("const") != nullptr || x.place.schema->find("enum") != nullptr);
   };
   if (std::any_of(all.begin(), all.end(), has_constants)) return constants(all, next);
+  if (const auto narrower = narrowed(all)) return value(*narrower, next);
   for (size_t i = 0; i < all.size(); ++i)
     if (all[i].what != part::own) return choice_of(all, i, next);
   return of_types(all, next);

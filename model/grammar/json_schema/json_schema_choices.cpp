@@ -275,10 +275,12 @@ demands json_schema_compiler::refuted_keyword(const schema_view& x, const std::s
   fail_refuted(x, keyword);
 }
 
-/// Values that are none of these: of other types, other texts, numbers between them.
+/// Values that are none of these: of other types, other texts, numbers between them. Of objects and
+/// arrays there are none, though others may be valid: flat() keeps such a schema as part::refuted.
 void json_schema_compiler::refute_constants(const schema_view& x, const json_value::array& values,
                                             std::vector<demands>& out) {
   const std::string key = values.size() == 1 && x.has("const") ? "not const " : "not enum ";
+  spend_on_places(x, values.size());
   type_set types;
   json_value::array texts, numbers;
   bool yes = false, no = false;

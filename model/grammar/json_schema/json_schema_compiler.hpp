@@ -70,6 +70,7 @@ private:
   node_id value(const flat_demands& lists, node_id next);
   flat_demands flat(const demands& all);
   void unfold(const demand& x, demands& to_do, flat_demands& out);
+  std::optional<demands> narrowed(const demands& all);
   node_id compiled(const demands& all, node_id next);
   node_id choice_of(const demands& all, size_t site, node_id next);
   node_id of_types(const demands& all, node_id next);
@@ -198,6 +199,10 @@ private:
   void spend(const std::string& pointer, uint64_t steps = 1);
   /// The same for a list of so many places below `x`, each with a pointer of its own.
   void spend_on_places(const schema_view& x, uint64_t places);
+  /// The same for so many bytes of values, texts or their keys that are gone through.
+  void spend_on_bytes(const std::string& pointer, uint64_t bytes);
+  /// Counts what it cost to make the automaton, and so what it takes to keep or copy it.
+  text_automaton spent(const schema_view& x, text_automaton made);
 
   struct pending_rule {
     rule_id rule;

@@ -141,20 +141,25 @@ json_schema_compiler::verdict json_schema_compiler::is_one_of(const json_value& 
                                                               const schema_view& x,
                                                               const std::string& keyword) {
   const auto* said = x.find(keyword);
+  const auto key_of = [&](const json_value& one, number_reading how) {
+    auto key = value_key(one, how);
+    spend_on_bytes(x.pointer(), key.size());
+    return key;
+  };
   const auto [known, is_new] = keys_.try_emplace(said);
   auto& [exact, as_doubles] = known->second;
   if (is_new) {
     const auto add = [&](const json_value& one) {
-      exact.insert(value_key(one, number_reading::exact));
-      as_doubles.insert(value_key(one, number_reading::as_doubles));
+      exact.insert(key_of(one, number_reading::exact));
+      as_doubles.insert(key_of(one, number_reading::as_doubles));
     };
     if (keyword == "const")
       add(*said);
     else
       for (const auto& one : *x.array("enum")) add(one);
   }
-  if (exact.contains(value_key(value, number_reading::exact))) return verdict::yes;
-  const bool is_near = as_doubles.contains(value_key(value, number_reading::as_doubles));
+  if (exact.contains(key_of(value, number_reading::exact))) return verdict::yes;
+  const bool is_near = as_doubles.contains(key_of(value, number_reading::as_doubles));
   return is_near ? verdict::unknown : verdict::no;
 }
 
@@ -164,6 +169,7 @@ json_schema_compiler::verdict json_schema_compiler::string_holds(const std::stri
                                                                  const json_value& said) {
   const auto is = [](bool yes) { return yes ? verdict::yes : verdict::no; };
   using match = regular_expression::match;
+  spend_on_bytes(x.pointer(), text.size());
   if (keyword == "minLength") return is(characters_of(text) >= *x.count(keyword));
   if (keyword == "maxLength") return is(characters_of(text) <= *x.count(keyword));
   if (keyword == "pattern")
@@ -172,6 +178,7 @@ json_schema_compiler::verdict json_schema_compiler::string_holds(const std::stri
     return is(!automaton_of(x, x.text(keyword).value_or(""), match::somewhere).matches(text));
   if (keyword == not_among) {
     const auto& texts = *said.get_if<json_value::array>();
+    spend_on_bytes(x.pointer(), texts.size());
     return is(std::find(texts.begin(), texts.end(), json_value(text)) == texts.end());
   }
   if (keyword != "format" || !is_format(x.text(keyword).value_or(""))) return verdict::yes;
@@ -192,8 +199,11 @@ json_schema_compiler::verdict json_schema_compiler::array_holds(const json_value
   if (keyword == "uniqueItems") {
     if (!(said == json_value(true))) return verdict::yes;
     std::unordered_set<std::string> keys;
-    for (const auto& item : items)
-      if (!keys.insert(value_key(item, number_reading::as_doubles)).second) return verdict::no;
+    for (const auto& item : items) {
+      const auto [key, is_new] = keys.insert(value_key(item, number_reading::as_doubles));
+      if (!is_new) return verdict::no;
+      spend_on_bytes(x.pointer(), 16 + key->size());
+    }
     return verdict::yes;
   }
   const auto all_of = [&](size_t from) {
@@ -235,6 +245,7 @@ json_schema_compiler::verdict json_schema_compiler::object_holds(const json_valu
   if (keyword == "maxProperties") return is(members.size() <= *x.count(keyword));
   if (keyword == "required") {
     const auto* names = said.get_if<json_value::array>();
+    if (names != nullptr) spend_on_bytes(x.pointer(), names->size() * members.size());
     return is(names != nullptr && std::all_of(names->begin(), names->end(), [&](const auto& name) {
                 const auto* text = name.template get_if<std::string>();
                 return text != nullptr && value.find(*text) != nullptr;

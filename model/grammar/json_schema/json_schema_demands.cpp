@@ -37,4 +37,14 @@ type_set types_of(const schema_view& x) {
   return set;
 }
 
+bool has_container_constants(const json_value& schema) {
+  const auto is_container = [](const json_value& x) {
+    return x.get_if<json_value::object>() != nullptr || x.get_if<json_value::array>() != nullptr;
+  };
+  const auto *one = schema.find("const"), *list = schema.find("enum");
+  const auto* items = list != nullptr ? list->get_if<json_value::array>() : nullptr;
+  return (one != nullptr && is_container(*one))
+         || (items != nullptr && std::any_of(items->begin(), items->end(), is_container));
+}
+
 } // namespace lamella::model

@@ -54,6 +54,9 @@ using type_set = std::bitset<types_count>;
 type_set set_of(const std::vector<json_type>& types);
 /// What `type` of the schema says.
 type_set types_of(const schema_view& x);
+/// Is one of its constants an object or an array? What refutes such a schema is narrower than its
+/// opposite, and must not be taken for all that may be there.
+bool has_container_constants(const json_value& schema);
 inline size_t bit_of(json_type type) { return static_cast<size_t>(type); }
 
 /// What schemas come to once $ref and allOf are followed.

@@ -54,9 +54,10 @@ bool is_annotation(std::string_view keyword);
 bool is_own_keyword(std::string_view keyword);
 /// What opposites are made of: not the pattern, none of the values.
 /// A member of another name than these, and with none of these patterns. Beside `type`: of its
-/// numbers those that are no integers.
-constexpr std::string_view not_pattern = "not pattern", not_among = "none of",
-                           other_member = "member other than", no_integers = "no integers";
+/// numbers those that are no integers. No document spells them: they begin with a byte that is
+/// nowhere in UTF-8, and what a document writes in other letters is an annotation.
+constexpr std::string_view not_pattern = "\377not pattern", not_among = "\377none of",
+                           other_member = "\377member other than", no_integers = "\377no integers";
 /// Is it `true`, or an object of annotations: any value is taken?
 bool takes_anything(const json_value& schema);
 

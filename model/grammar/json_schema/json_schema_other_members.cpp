@@ -78,7 +78,8 @@ node_id json_schema_compiler::other_key(const object_members& members,
     const auto count = names.patterns.size();
     const auto needed = ((text_automaton::mark{1} << (names.automata.size() - count)) - 1) << count;
     constexpr auto is_key = text_automaton::mark{1} << 63;
-    const auto keys = text_automaton::product(names.automata).marked([&](auto mark) {
+    const auto all = spent(views[0], text_automaton::product(names.automata));
+    const auto keys = all.marked([&](auto mark) {
       return (mark & needed) == needed ? (mark & ~needed) | is_key : text_automaton::mark{0};
     });
     return grammar_.text("\"", keys.compile(grammar_, spelling::json, [&](auto mark) {

@@ -99,8 +99,8 @@ const text_automaton& json_schema_compiler::automaton_of(const schema_view& x,
   if (const auto known = automata_.find(key); known != automata_.end()) return known->second;
   try {
     spend(x.pointer(), 100 + expression.size());
-    return automata_.emplace(key, text_automaton::of(regular_expression::parse(expression), how))
-        .first->second;
+    auto made = text_automaton::of(regular_expression::parse(expression), how);
+    return automata_.emplace(key, spent(x, std::move(made))).first->second;
   } catch (const std::runtime_error& e) { // of the expression or its automaton
     if (dynamic_cast<const json_schema_error*>(&e) != nullptr) throw;
     throw json_schema_error(x.pointer(), "has the expression " + to_json(json_value(expression))
@@ -121,7 +121,10 @@ json_schema_compiler::strings_of(const std::vector<schema_view>& views) {
   for (const auto& x : views) {
     all.min = std::max(all.min, x.count("minLength").value_or(0));
     all.max = std::min(all.max, x.count("maxLength").value_or(grammar::unbounded));
-    if (x.has("minLength") || x.has("maxLength")) all.at = &x;
+    for (const auto keyword :
+         {std::string_view{"minLength"}, std::string_view{"maxLength"}, std::string_view{"pattern"},
+          std::string_view{"format"}, not_pattern, not_among})
+      if (x.has(keyword)) all.at = &x;
     if (const auto pattern = x.text("pattern")) add(x, *pattern, match::somewhere, false);
     if (const auto pattern = x.text(not_pattern)) add(x, *pattern, match::somewhere, true);
     if (const auto format = x.text("format"); format && is_format(*format)) {
@@ -157,6 +160,7 @@ text_automaton json_schema_compiler::texts_of(const string_demands& all) {
   }
   if (!all.excluded.empty()) sets.push_back(text_automaton::of_texts(all.excluded).complement());
   auto set = sets.size() == 1 ? std::move(sets[0]) : text_automaton::intersection(sets);
+  set = spent(*all.at, std::move(set));
   const auto has = set.lengths();
   if (!has || (has->first >= all.min && has->second <= all.max && !simple)) return set;
   auto max = simple ? std::min(all.max, simple_characters) : all.max;
@@ -165,7 +169,7 @@ text_automaton json_schema_compiler::texts_of(const string_demands& all) {
   if (max != grammar::unbounded || all.min > counted)
     max = std::min(max, std::max(counted, 2 * all.min + 16));
   const std::array both{std::move(set), text_automaton::of_length(all.min, max)};
-  return text_automaton::intersection(both);
+  return spent(*all.at, text_automaton::intersection(both));
 }
 
 node_id json_schema_compiler::string(const std::vector<schema_view>& views, node_id next) {
@@ -183,6 +187,7 @@ node_id json_schema_compiler::string(const std::vector<schema_view>& views, node
            + x.text;
   for (const auto& text : all.excluded) key += "\nbut " + text;
   const auto& first = all.expressions.empty() ? views[0] : *all.expressions[0].view;
+  spend_on_bytes(first.pointer(), key.size());
   const bool single = all.expressions.size() == 1 && !all.expressions[0].not_matched && !lengths
                       && all.excluded.empty();
   try {

@@ -44,6 +44,17 @@ void json_schema_compiler::spend(const std::string& pointer, uint64_t steps) {
                                 + " steps; use a smaller schema, with shorter names, or fewer");
 }
 
+void json_schema_compiler::spend_on_bytes(const std::string& pointer, uint64_t bytes) {
+  constexpr uint64_t bytes_of_step = 16; // read, compared, or written as a key
+  spend(pointer, bytes / bytes_of_step);
+}
+
+text_automaton json_schema_compiler::spent(const schema_view& x, text_automaton made) {
+  constexpr uint64_t looks_of_step = 64;
+  spend(x.pointer(), made.work() / looks_of_step);
+  return made;
+}
+
 void json_schema_compiler::spend_on_places(const schema_view& x, uint64_t places) {
   constexpr uint64_t places_of_step = 8; // they are looked at one by one later, if at all
   spend(x.pointer(), places * (1 + x.pointer().size() / bytes_of_step) / places_of_step);

@@ -1,5 +1,6 @@
 #include "model/grammar/text/grammar_rules.hpp"
 
+#include "model/grammar/text/nullable_rules.hpp"
 #include "model/grammar/text/terminals.hpp"
 #include "model/grammar/text_automaton.hpp"
 
@@ -52,7 +53,10 @@ public:
                                                : part(rule.body, false, grammar_.end()));
     }
     const auto first = behind_terminal(grammar_.call(ids_[start->second], next));
-    if (all_.has_lexer) grammar_.are_terminals(made_before);
+    if (all_.has_lexer) {
+      grammar_.are_terminals(made_before);
+      grammar_.add_work(terminals_->looked_at());
+    }
     return first;
   }
 
@@ -124,14 +128,11 @@ private:
     return false;
   }
 
-  /// Each round finds one rule at least, and rules name those behind them, so rounds are few.
   void find_nullable() {
-    nullable_.assign(all_.rules.size(), false);
-    for (bool found = true; found;) {
-      found = false;
-      for (auto i = all_.rules.size(); i-- > 0;)
-        if (!nullable_[i] && is_nullable(all_.rules[i].body)) nullable_[i] = found = true;
-    }
+    auto found = model::find_nullable(all_.rules, number_,
+                                      [this](const grammar_part& x) { return is_nullable(x); });
+    nullable_ = std::move(found.are);
+    grammar_.add_work(found.looked_at);
   }
 
   /// Rules that a part may begin with.

@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <map>
+#include <optional>
 
 namespace lamella::model {
 
@@ -176,13 +177,20 @@ private:
     at_.take("..");
     if (!at_.take("\"")) at_.fail("a range ends with a character, \"...\"");
     const auto last = at_.quoted('"');
-    const auto from = decode_utf8(x.text, 0), to = decode_utf8(last, 0);
-    if (x.text.empty() || last.empty() || from.bytes != x.text.size() || to.bytes != last.size()
-        || to.code_point < from.code_point)
+    const auto from = one_character(x.text), to = one_character(last);
+    if (!from || !to || *to < *from)
       fail_at_begin(begin, "a range is from one character to a later one");
     grammar_part range{kind::characters, begin};
-    range.set.add(from.code_point, to.code_point);
+    range.set.add(*from, *to);
     return range;
+  }
+
+  /// The character that is all of a text; nothing where it is empty or longer.
+  static std::optional<char32_t> one_character(const std::string& text) {
+    if (text.empty()) return {};
+    const auto x = decode_utf8(text, 0);
+    if (x.bytes != text.size()) return {};
+    return x.code_point;
   }
 
   [[noreturn]] void fail_at_begin(size_t begin, const std::string& why) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace lamella::model {
 
@@ -78,7 +79,7 @@ void terminals::refuse_loose_alternatives(const grammar_part& x) const {
     refuse_loose_alternatives(inner);
     const auto& sole = meant(inner);
     if (x.what == kind::sequence && x.inner.size() > 1 && sole.what == kind::expression
-        && parse_expression(sole.text, sole.at, source_).alternatives().size() > 1)
+        && read(sole).has_alternatives)
       fail_at(source_, inner.at,
               "Lark takes the alternatives of an expression beside other parts of a terminal for "
               "those of the whole terminal: write it as /(a|b)/");
@@ -88,15 +89,33 @@ void terminals::refuse_loose_alternatives(const grammar_part& x) const {
 /// What a terminal is, where it is nothing but a part of it or another one.
 const grammar_part& terminals::meant(const grammar_part& x) const {
   const auto* at = &x;
+  std::vector<const grammar_rule*> on_the_way;
   for (size_t steps = 0; steps < length_max; ++steps) { // terminals may be defined by themselves
-    if (at->what == kind::reference)
-      at = &rule_of(*at).body;
-    else if ((at->what == kind::sequence || at->what == kind::choice) && at->inner.size() == 1)
+    ++looked_at_;
+    if (at->what == kind::reference) {
+      const auto* rule = &rule_of(*at);
+      const auto known = meant_.find(rule);
+      if (known == meant_.end()) on_the_way.push_back(rule);
+      at = known != meant_.end() ? known->second : &rule->body;
+    } else if ((at->what == kind::sequence || at->what == kind::choice) && at->inner.size() == 1) {
       at = &at->inner[0];
-    else
+    } else {
       break;
+    }
   }
+  for (const auto* rule : on_the_way) meant_.emplace(rule, at);
   return *at;
+}
+
+const terminals::expression& terminals::read(const grammar_part& x) const {
+  const auto [known, is_new] = expressions_.try_emplace(&x);
+  if (is_new) {
+    looked_at_ += x.text.size();
+    const auto parsed = parse_expression(x.text, x.at, source_);
+    known->second = {{parsed.longest(), characters_of(x.text), parsed.is_lazy()},
+                     parsed.alternatives().size() > 1};
+  }
+  return known->second;
 }
 
 terminals::order terminals::order_of(const grammar_part& x) const {
@@ -121,10 +140,7 @@ terminals::order terminals::order_of(const grammar_part& x) const {
 terminals::measure terminals::measured(const grammar_part& x) const {
   if (x.what == kind::text) return {characters_of(x.text), characters_of(escaped(x.text)), false};
   if (x.what == kind::characters) return {1, 5, false}; // [a-z]
-  if (x.what == kind::expression) {
-    const auto read = parse_expression(x.text, x.at, source_);
-    return {read.longest(), characters_of(x.text), read.is_lazy()};
-  }
+  if (x.what == kind::expression) return read(x).size;
   if (x.what == kind::reference) {
     const auto* rule = &rule_of(x);
     const auto [known, is_new] = measures_.try_emplace(rule, measure{unbounded, 0, false});
@@ -160,12 +176,14 @@ std::string terminals::expression_of(const grammar_part& x) const {
 
 /// In the order in which Lark tries alternatives.
 std::vector<const grammar_part*> terminals::longest_first(const grammar_part& x) const {
-  std::vector<const grammar_part*> inner;
-  for (const auto& y : x.inner) inner.push_back(&y);
-  std::stable_sort(inner.begin(), inner.end(), [this](const auto* a, const auto* b) {
-    const auto left = measured(*a), right = measured(*b);
-    return std::tie(right.longest, right.length) < std::tie(left.longest, left.length);
+  std::vector<std::pair<measure, const grammar_part*>> measured_ones;
+  for (const auto& y : x.inner) measured_ones.emplace_back(measured(y), &y);
+  std::stable_sort(measured_ones.begin(), measured_ones.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.first.longest, b.first.length) < std::tie(a.first.longest, a.first.length);
   });
+  std::vector<const grammar_part*> inner;
+  inner.reserve(measured_ones.size());
+  for (const auto& [size, y] : measured_ones) inner.push_back(y);
   return inner;
 }
 

@@ -33,11 +33,18 @@ public:
   /// than one may be.
   std::string expression_of(const grammar_part& x) const;
 
+  /// Parts that were followed and bytes of expressions that were read: linear in the grammar.
+  uint64_t looked_at() const { return looked_at_; }
+
 private:
   struct measure {
     uint32_t longest = 0; ///< most characters of its texts
     size_t length = 0;    ///< of the expression that Lark makes of it
     bool is_lazy = false;
+  };
+  struct expression {
+    measure size;
+    bool has_alternatives = false;
   };
   struct order {
     bool is_expression = false, any_case = false;
@@ -49,6 +56,7 @@ private:
 
   const grammar_rule& rule_of(const grammar_part& x) const { return *rules_.at(x.text); }
   const grammar_part& meant(const grammar_part& x) const;
+  const expression& read(const grammar_part& x) const;
   measure measured(const grammar_part& x) const;
   order order_of(const grammar_part& x) const;
   std::vector<const grammar_part*> longest_first(const grammar_part& x) const;
@@ -64,6 +72,9 @@ private:
   std::map<body, std::string> names_; ///< of terminals that are one text or expression
   mutable std::map<const grammar_rule*, measure> measures_; ///< of terminals that are rules
   std::map<order, uint32_t> ranks_;
+  mutable std::map<const grammar_rule*, const grammar_part*> meant_; ///< by terminals of one part
+  mutable std::map<const grammar_part*, expression> expressions_;    ///< each is read once
+  mutable uint64_t looked_at_ = 0;
 };
 
 } // namespace lamella::model

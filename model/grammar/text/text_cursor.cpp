@@ -90,7 +90,7 @@ std::string text_cursor::quoted(char quote) {
 code_points text_cursor::characters() {
   const auto begin = at - 1;
   const bool negated = take("^");
-  code_points set;
+  std::vector<code_points::range> items;
   while (peek() != ']') {
     if (ends() || peek() == '\n') fail_at(source_, begin, "this [ is not closed");
     const auto first = take("\\") ? escaped() : character();
@@ -101,9 +101,10 @@ code_points text_cursor::characters() {
       last = take("\\") ? escaped() : character();
     }
     if (last < first) fail("a range of a class is reversed");
-    set.add(first, last);
+    items.emplace_back(first, last);
   }
   ++at;
+  auto set = code_points::of(std::move(items));
   if (negated) set = code_points::all().without(set);
   if (set.empty()) fail_at(source_, begin, "a class has no characters");
   return set;

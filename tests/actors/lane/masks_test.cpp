@@ -3,6 +3,7 @@
 #include "actors/decode/mask_maker.hpp"
 #include "actors/protocol/batches.hpp"
 #include "model/grammar/regular_expression.hpp"
+#include "model/grammar/text/grammar_text.hpp"
 #include "tests/actors/lane/batch_world.hpp"
 #include "tests/actors/request/request_world.hpp"
 
@@ -13,15 +14,32 @@ namespace {
 using model::constrained_answer;
 using model::output_constraint;
 
-/// Made anew, so that it knows no mask.
-std::shared_ptr<output_constraint> held_to(const std::string& regex) {
+std::shared_ptr<output_constraint> held_to(model::grammar g) {
   static const auto service = tiny_service();
   static const auto trie = std::make_shared<const model::token_trie>(service.text);
+  return std::make_shared<output_constraint>(std::move(g), trie, service.end_tokens,
+                                             service.text->vocabulary());
+}
+
+/// Made anew, so that it knows no mask.
+std::shared_ptr<output_constraint> held_to(const std::string& regex) {
   model::grammar g;
   g.begin(0, model::regular_expression::parse(regex).compile(
                  g, model::regular_expression::match::whole, model::spelling::plain, g.end()));
-  return std::make_shared<output_constraint>(std::move(g), trie, service.end_tokens,
-                                             service.text->vocabulary());
+  return held_to(std::move(g));
+}
+
+/// Brackets of a kind for each character, with thousands of parts within that are empty in two
+/// ways: a mask takes more work than one may.
+std::shared_ptr<output_constraint> held_to_too_much() {
+  std::string rules = "root ::= r\nr ::= \" \"";
+  for (char c = '!'; c <= 'w'; ++c)
+    if (c != '"' && c != '\\') rules += std::string{" | \""} + c + "\" f r \" \"";
+  rules += "\ne ::= \"\" | \"\"\nf ::=";
+  for (int i = 0; i < 20'000; ++i) rules += " e";
+  model::grammar g;
+  g.begin(0, model::grammar_of_text(g, rules, g.end()));
+  return held_to(std::move(g));
 }
 
 const char* const letters = "[a-z]{200,900}";
@@ -156,6 +174,17 @@ TEST_CASE("a mask that does not come in time ends its sequence alone") {
   CHECK(std::count(w.kv->released.begin(), w.kv->released.end(), seq(2)) == 1);
 }
 
+TEST_CASE("a mask that takes too much work ends its sequence alone, and others get theirs") {
+  world w;
+  w.make_anew(w.spawn(mask_maker));
+  w.join(w.held(1, held_to_too_much()));
+  CHECK(w.client->failed == std::vector<sequence_id>{seq(1)});
+  w.join(w.held(2, held_to(letters)));
+  w.play(3);
+  CHECK(w.client->failed.size() == 1);
+  CHECK(w.tokens(2) == 3);
+}
+
 // The whole pipeline ends then, and no request does.
 TEST_CASE("a batch whose mask maker has ended ends when it needs a mask") {
   world w;
@@ -259,6 +288,13 @@ TEST_CASE("a request's first mask is made beside it, and goes with its prompt") 
     w.masks->promises.front().deliver(caf::make_error(caf::sec::request_timeout));
     w.settle();
     CHECK(w.exchange->status >= 500);
+    CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
+    CHECK(w.over);
+  }
+  SUBCASE("at too great a cost") {
+    w.masks->promises.front().deliver(caf::make_error(ec::mask_refused, "it is too ambiguous"));
+    w.settle();
+    CHECK(w.exchange->status == 400);
     CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
     CHECK(w.over);
   }

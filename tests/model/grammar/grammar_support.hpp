@@ -1,6 +1,7 @@
 /// Walking through grammars, for their tests.
 #pragma once
 
+#include "base/utf8.hpp"
 #include "model/grammar/grammar_states.hpp"
 #include "tests/random.hpp"
 
@@ -13,6 +14,13 @@
 namespace lamella::tests {
 
 inline model::byte_set all_bytes() { return model::bytes_between(0, 255); }
+
+/// A class of so many characters, none of which is next to another.
+inline std::string class_of(size_t count) {
+  std::string all = "[";
+  for (size_t i = 0; i < count; ++i) append_utf8(all, static_cast<char32_t>(0x100 + 2 * i));
+  return all + "]";
+}
 
 /// The states of the grammar that `build` makes: it is given the end and returns the first node.
 inline model::grammar_states states_of(

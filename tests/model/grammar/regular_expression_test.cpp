@@ -163,6 +163,7 @@ TEST_CASE("what is no regular expression here is refused with its place") {
       {"\\", "ends the expression"},
       {"\\xZZ", "hexadecimal"},
       {"\\uD800", "no such"},
+      {"a\\ud800\\u0041", "low one"},
       {"[]", "no characters"},
       {"\xFF", "UTF-8"},
   };
@@ -197,6 +198,30 @@ TEST_CASE("counts without a least one and brackets in classes are read as Python
   CHECK(takes_text("[]-_]", "^"));
   for (const auto* wrong : {"[]", "[^]", "{,2}", "x{,2}{,3}"})
     CHECK_THROWS_AS(regular_expression::parse(wrong, reading::python), regular_expression_error);
+}
+
+TEST_CASE("opposites of classes take no more than Python's do") {
+  struct row {
+    const char* expression;
+    std::vector<std::string> taken, refused;
+  };
+  const std::string e = "\xC3\xA9", three = "\xD9\xA3", half = "\xC2\xBD", mark = "\xCC\x81",
+                    no_break = "\xC2\xA0", byte_order = "\xEF\xBB\xBF", next_line = "\xC2\x85";
+  for (const auto& x :
+       {row{"\\D", {"a", e, mark}, {"1", three}},
+        row{"\\W", {"-", mark, no_break}, {"a", "_", e, three, half}},
+        row{"[^\\w]", {"-", mark}, {"a", e, three}}, row{"[^\\W]", {"a", "1", "_"}, {"-", e}},
+        row{"[\\W\\d]", {"1", "-"}, {e, three}},
+        row{"\\s", {" ", no_break}, {byte_order, "\x1C", next_line, "a"}},
+        row{"\\S", {"a", e, byte_order}, {" ", "\x1C", next_line, no_break}}}) {
+    CAPTURE(x.expression);
+    auto states = tests::states_of([&](grammar& g, auto next) {
+      return regular_expression::parse(x.expression, regular_expression::reading::python)
+          .compile(g, match::whole, spelling::plain, next);
+    });
+    for (const auto& text : x.taken) CHECK_MESSAGE(takes(states, text), text);
+    for (const auto& text : x.refused) CHECK_MESSAGE(!takes(states, text), text);
+  }
 }
 
 TEST_CASE("repeats within repeats of nothing cost no more than others") {

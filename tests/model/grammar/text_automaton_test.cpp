@@ -76,3 +76,14 @@ TEST_CASE("an automaton of too many states is refused") {
   CHECK_THROWS_AS(of("((a{1,90}){1,90}){1,90}"), model::automaton_error);
   CHECK_THROWS_AS(text_automaton::of_length(0, 1'000'000), model::automaton_error);
 }
+
+TEST_CASE("an automaton of too many edges is refused, and a smaller one costs about what it has") {
+  const auto behind = [](uint32_t any, size_t characters) {
+    return of(".{" + std::to_string(any) + "}" + tests::class_of(characters) + "$",
+              regular_expression::match::somewhere);
+  };
+  CHECK_THROWS_AS(behind(600, 800), model::automaton_error);
+  const auto x = behind(300, 400); // each of whose states is a set of up to 300
+  CHECK(x.edges() > 300 * 800);
+  CHECK(x.work() < 30 * x.edges());
+}

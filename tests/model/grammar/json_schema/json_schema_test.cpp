@@ -172,6 +172,17 @@ TEST_CASE("keywords that the standard does not know are annotations") {
          {R"({"title":"t","version":1})", {"1", "{}"}, {""}}});
 }
 
+TEST_CASE("keywords by which opposites are told are annotations where a document spells them") {
+  check({{R"({"type":"string","none of":5,"not pattern":"^a"})", {R"("a")"}, {"1"}},
+         {R"({"type":"string","none of":[5]})", {R"("a")"}, {"1"}},
+         {R"({"enum":["a",{"b":1}],"none of":5,"member other than":7})",
+          {R"("a")", R"({"b":1})"},
+          {"1"}},
+         {R"({"type":"object","member other than":7})", {"{}"}, {"1"}},
+         {R"({"type":"number","no integers":true})", {"1", "1.5"}, {"\"1\""}},
+         {R"({"not":{"type":"string","none of":5}})", {"1"}, {R"("a")"}}});
+}
+
 TEST_CASE("what a schema asks for and cannot be kept to is refused, with its place") {
   struct wrong {
     const char* schema;

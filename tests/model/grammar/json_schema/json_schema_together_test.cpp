@@ -58,6 +58,25 @@ TEST_CASE("one of several alternatives that may hold together holds alone") {
           {R"({"a":1,"b":2})"}}});
 }
 
+TEST_CASE("an object or array that must not be leaves others of its type to other alternatives") {
+  check({{R"({"oneOf":[{"type":"object"},{"not":{"const":{"a":1}}}]})",
+          {R"({"a":1})", "[]", "1"},
+          {"{}", R"({"a":2})"}},
+         {R"({"oneOf":[{"type":"array"},{"not":{"const":[]}}]})", {"[]", "{}"}, {"[1]"}},
+         {R"({"oneOf":[{},{"type":"object","not":{"const":{"e":false}}}]})",
+          {"1", R"({"e":false})"},
+          {"{}", R"({"e":true})"}},
+         {R"({"oneOf":[{"type":"object"},{"not":{"anyOf":[{"const":{"a":1}},{"const":[]}]}}]})",
+          {R"({"a":1})", "1"},
+          {"{}", "[]"}},
+         {R"({"oneOf":[
+              {"type":"object","required":["k"],"properties":{"k":{"type":"object"}}},
+              {"type":"object","required":["k"],"properties":{"k":{"not":{"const":{"a":1}}}}}]})",
+          {R"({"k":{"a":1}})", R"({"k":1})"},
+          {R"({"k":{}})", "{}"}},
+         {R"({"enum":[[1],[2]],"not":{"const":[1]}})", {"[2]"}, {"[1]"}}});
+}
+
 TEST_CASE("what must not hold does not") {
   check({{R"({"not":{"type":"null"}})", {"1", "\"a\"", "[]", "{}", "true"}, {"null"}},
          {R"({"type":"object","not":{"required":["a"]}})",
