@@ -23,6 +23,9 @@ namespace {
 /// Between two looks at the requests that pause.
 constexpr caf::timespan poll_interval = std::chrono::milliseconds{100};
 
+/// What is counted where the client was gone before its answer.
+constexpr int client_left = 499;
+
 const net::http_headers json_type{{"content-type", "application/json"}};
 
 void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
@@ -154,7 +157,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
   serving(self);
   const auto& st = self->state;
   const auto run = [server = st.server, metrics = st.config.metrics, exchange, where, answer] {
-    if (!exchange->open()) return;
+    if (!exchange->open()) return count_answer(*metrics, exchange, where, client_left);
     int status = 200;
     try {
       net::check_content(exchange->request().headers);
@@ -222,8 +225,8 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
   case net::api_route::live:
   case net::api_route::ready:
   case net::api_route::health:
-    answer_probe(*self->state.config.health, exchange);
-    return 200;
+    answer_probe(*self->state.config.health, *self->state.config.metrics, exchange);
+    return 0;
   case net::api_route::metrics:
     answer_metrics(self, exchange);
     return 0;
@@ -279,19 +282,24 @@ void check_drained(gateway_ptr self) {
 
 } // namespace
 
-bool answer_probe(const health_board& health, const net::http_exchange_ptr& exchange) {
+bool answer_probe(const health_board& health, net::metrics& metrics,
+                  const net::http_exchange_ptr& exchange) {
   const auto& path = exchange->request().path;
   const auto& method = exchange->request().method;
   if (method != "GET" && method != "HEAD") return false;
-  auto kind = health_board::probe::live;
+  auto route = net::api_route::live;
   if (path == "/ready" || path == "/ready/" || path == "/v2/health/ready")
-    kind = health_board::probe::ready;
+    route = net::api_route::ready;
   else if (path == "/health" || path == "/health/")
-    kind = health_board::probe::health;
+    route = net::api_route::health;
   else if (path != "/live" && path != "/live/" && path != "/v2/health/live")
     return false;
+  const auto kind = route == net::api_route::ready    ? health_board::probe::ready
+                    : route == net::api_route::health ? health_board::probe::health
+                                                      : health_board::probe::live;
   auto answer = health.ask(kind, std::chrono::steady_clock::now());
   exchange->respond(answer.status, json_type, std::move(answer.body));
+  count_answer(metrics, exchange, route, answer.status);
   return true;
 }
 

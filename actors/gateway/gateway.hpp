@@ -9,6 +9,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
                                      gateway_config config);
 
 /// Answers a probe at once on the calling I/O thread; false when the request is not a probe.
-bool answer_probe(const health_board& health, const net::http_exchange_ptr& exchange);
+bool answer_probe(const health_board& health, net::metrics& metrics,
+                  const net::http_exchange_ptr& exchange);
 
 } // namespace lamella::actors

@@ -2,7 +2,6 @@
 
 #include "actors/protocol/status.hpp"
 #include "actors/shared/log_drops.hpp"
-#include "net/http/http_server.hpp"
 
 namespace lamella::actors {
 
@@ -10,6 +9,20 @@ namespace {
 
 /// For all workers together to say how they are.
 constexpr std::chrono::seconds workers_timeout{2};
+
+net::http_totals totals_of(const net::http_counters& x) {
+  net::http_totals all;
+  all.connections = x.connections_open;
+  all.requests_open = x.exchanges_open;
+  all.answer_bytes = x.answer_bytes;
+  all.accepted = x.connections_accepted;
+  all.refused = x.connections_refused;
+  all.errors = x.refused;
+  all.disconnects = x.disconnects;
+  all.stalls = x.stalls;
+  all.answers_refused = x.answers_refused;
+  return all;
+}
 
 } // namespace
 
@@ -30,6 +43,7 @@ void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
         config.health->ask(health_board::probe::ready, std::chrono::steady_clock::now());
     metrics.set_ready(ready.status == 200);
     if (config.bodies) metrics.set_bodies(config.bodies->held(), config.bodies->refusals());
+    if (config.http) metrics.set_http(totals_of(config.http()));
     const uint64_t dropped = log_lines_dropped;
     metrics.log_dropped("control", dropped - std::exchange(self->state.log_dropped, dropped));
     self->send(

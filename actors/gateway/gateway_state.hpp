@@ -11,6 +11,7 @@
 #include "actors/shared/health.hpp"
 #include "actors/worker/child_keeper.hpp"
 #include "net/api/api_keys.hpp"
+#include "net/http/http_server.hpp"
 
 #include <map>
 #include <memory>
@@ -48,6 +49,7 @@ struct gateway_config {
   std::shared_ptr<net::metrics> metrics;
   aside_actor aside;                         ///< renders metrics pages and other long answers
   std::shared_ptr<const byte_budget> bodies; ///< of the requests; null: not limited
+  std::function<net::http_counters()> http;  ///< of the server; empty: there is none
   net::api_keys keys;                        ///< of the public listener
   net::api_keys admin_keys;                  ///< of the admin listener, except probes and metrics
   bool public_probes = true;                 ///< probes and metrics are on the public listener, too

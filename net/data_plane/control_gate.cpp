@@ -1,4 +1,5 @@
 #include "net/data_plane/control_gate.hpp"
+#include "base/line_limit.hpp"
 
 #include "net/data_plane/handshake.hpp"
 #include "net/http/time_limit.hpp"
@@ -36,7 +37,6 @@ constexpr uint32_t gate_magic = 0x4c4d4754;
 constexpr uint16_t gate_version = 1;
 /// Between two tries to accept when the process is out of descriptors.
 constexpr std::chrono::milliseconds accept_pause{100};
-constexpr int lines_per_second = 10;
 
 /// The first message of each side.
 struct greeting {
@@ -185,22 +185,12 @@ struct control_gate::impl {
     return say(gate_answer::denied, "wrong secret");
   }
 
-  /// A scan must not fill the log.
   void refuse(const std::string& who, const std::string& why) {
-    const auto now = clock::now();
-    if (now - second >= std::chrono::seconds{1}) {
-      if (unsaid > 0)
-        options.on_refuse("others",
-                          std::to_string(unsaid) + " more connections were refused meanwhile");
-      second = now;
-      said = unsaid = 0;
-    }
-    if (said < lines_per_second) {
-      ++said;
-      options.on_refuse(who, why);
-    } else {
-      ++unsaid;
-    }
+    const auto line = lines.next(clock::now());
+    if (line.unsaid > 0)
+      options.on_refuse("others",
+                        std::to_string(line.unsaid) + " more connections were refused meanwhile");
+    if (line.say) options.on_refuse(who, why);
   }
 
   const gate_options options;
@@ -208,8 +198,7 @@ struct control_gate::impl {
   asio::ip::tcp::acceptor acceptor{io};
   std::map<uint64_t, std::shared_ptr<tcp_socket>> strangers; ///< by order of arrival
   uint64_t arrivals = 0;
-  clock::time_point second{};
-  int said = 0, unsaid = 0;
+  line_limit lines;
   std::thread thread;
 };
 

@@ -51,32 +51,34 @@ template <class Socket> void prepare(Socket& socket) {
 
 } // namespace
 
-asio::awaitable<void> data_plane::impl::accept_unix() {
+/// Members of an epoch connect all at once, each as a stranger at first: who comes while there are
+/// too many is not turned away and waits in the kernel's queue.
+template <class Acceptor> asio::awaitable<void> data_plane::impl::accept(Acceptor& acceptor) {
+  using socket_type = typename Acceptor::protocol_type::socket;
   while (true) {
     error_code ec;
-    auto socket = std::make_shared<unix_socket>(io);
-    co_await unix_acceptor->async_accept(*socket, asio::redirect_error(use_awaitable, ec));
+    if (strangers >= options.strangers_max) {
+      co_await stranger_gone.async_wait(asio::redirect_error(use_awaitable, ec)); // is cancelled
+      continue;
+    }
+    auto socket = std::make_shared<socket_type>(io);
+    co_await acceptor.async_accept(*socket, asio::redirect_error(use_awaitable, ec));
     if (ec) {
       asio::steady_timer pause{io, accept_pause};
       co_await pause.async_wait(use_awaitable);
-    } else if (strangers < options.strangers_max) {
+    } else {
+      ++strangers;
       asio::co_spawn(io, serve(std::move(socket)), asio::detached);
     }
   }
 }
 
-asio::awaitable<void> data_plane::impl::accept_tcp() {
-  while (true) {
-    error_code ec;
-    auto socket = std::make_shared<tcp_socket>(io);
-    co_await tcp_acceptor->async_accept(*socket, asio::redirect_error(use_awaitable, ec));
-    if (ec) {
-      asio::steady_timer pause{io, accept_pause};
-      co_await pause.async_wait(use_awaitable);
-    } else if (strangers < options.strangers_max) {
-      asio::co_spawn(io, serve(std::move(socket)), asio::detached);
-    }
-  }
+asio::awaitable<void> data_plane::impl::accept_unix() { return accept(*unix_acceptor); }
+asio::awaitable<void> data_plane::impl::accept_tcp() { return accept(*tcp_acceptor); }
+
+void data_plane::impl::no_more_a_stranger() {
+  --strangers;
+  stranger_gone.cancel();
 }
 
 /// From the first byte to the link. Whoever fails to prove itself is told nothing.
@@ -84,7 +86,6 @@ template <class Socket>
 asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
   constexpr bool shared = std::is_same_v<Socket, unix_socket>;
   auto transport = shared ? link_transport::shm : link_transport::tcp;
-  ++strangers;
   bool proven = false;
   hello h;
   std::string failed;
@@ -95,7 +96,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     const auto got = co_await asio::async_read(*socket, asio::buffer(&h, sizeof h),
                                                asio::redirect_error(use_awaitable, ec));
     if (ec && got == 0 && !limit.over()) { // a probe that looks whether we listen: no line in logs
-      --strangers;
+      no_more_a_stranger();
       co_return;
     }
     if (ec) throw boost::system::system_error{ec};
@@ -112,7 +113,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     if (!equal(answered.proof.proof, prove(options.secret, "connecting", h, c.mine)))
       throw std::runtime_error{"it has another secret"};
     proven = true;
-    --strangers;
+    no_more_a_stranger();
     limit.cancel();
     if (h.transport == asks_only) {
       try {
@@ -128,7 +129,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
                                 + std::to_string(options.handshake.count()) + " ms"
                           : e.what();
   }
-  if (!proven) --strangers;
+  if (!proven) no_more_a_stranger();
   if (!failed.empty() && options.on_event)
     options.on_event({link_event::kind::refused, h.key(), false, transport, "a peer: " + failed});
 }

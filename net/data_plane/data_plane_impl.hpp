@@ -121,8 +121,10 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   template <class Socket> task<void> answer_reach(std::shared_ptr<Socket> socket);
 
   // Accepting (data_plane_accept.cpp).
+  template <class Acceptor> task<void> accept(Acceptor& acceptor);
   task<void> accept_unix();
   task<void> accept_tcp();
+  void no_more_a_stranger();
   template <class Socket> task<void> serve(std::shared_ptr<Socket> socket);
   template <class Socket>
   task<void> admit(hello h, std::shared_ptr<Socket> socket,
@@ -151,9 +153,11 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   ended_epochs epochs;                                                     ///< any thread
   std::atomic<clock::time_point> isolated_until{clock::time_point::min()}; ///< any thread
   bool isolated() const { return clock::now() < isolated_until.load(); }
-  size_t strangers = 0;
+  size_t strangers = 0; ///< connections that have not proved themselves yet
   bool stopping = false;
   asio::io_context io{1};
+  asio::steady_timer stranger_gone{io,
+                                   clock::time_point::max()}; ///< cancelled when one less is there
   std::optional<asio::ip::tcp::acceptor> tcp_acceptor;
   std::optional<asio::local::stream_protocol::acceptor> unix_acceptor;
   std::map<side, record_ptr> records;

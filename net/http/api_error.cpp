@@ -22,10 +22,12 @@ api_error bad(std::string code, std::string param, std::string message) {
 }
 
 /// In the words by which clients know that the context is full: LiteLLM and others look for them.
-api_error too_long(std::string param, uint64_t most, const std::string& but) {
-  return bad("context_length_exceeded", std::move(param),
-             "This model's maximum context length is " + std::to_string(most) + " tokens. However, "
-                 + but);
+api_error too_long(std::string param, token_excess excess, const std::string& but) {
+  auto error = bad("context_length_exceeded", std::move(param),
+                   "This model's maximum context length is " + std::to_string(excess.most)
+                       + " tokens. However, " + but);
+  error.excess = excess;
+  return error;
 }
 
 api_error unavailable(std::string code, std::string message, uint32_t retry_after_ms) {
@@ -69,22 +71,24 @@ api_error unsupported_endpoint(std::string message) {
 }
 
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
-                                  std::string param) {
-  return too_long(std::move(param), context,
+                                  std::string param, std::string_view answer_field) {
+  const bool fits = prompt_tokens < context;
+  return too_long(std::move(param), {prompt_tokens, fits ? max_tokens : 0, context},
                   "the prompt has " + std::to_string(prompt_tokens) + " tokens and "
                       + std::to_string(max_tokens)
-                      + " more were requested: shorten the prompt or lower max_tokens");
+                      + " more were requested: shorten the prompt or lower "
+                      + std::string{answer_field});
 }
 
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param) {
-  return too_long(std::move(param), allowed,
+  return too_long(std::move(param), {prompt_tokens, 0, allowed},
                   "the prompt has " + std::to_string(prompt_tokens)
                       + " tokens, more than limits.prompt_tokens of this server: "
                         "shorten it");
 }
 
 api_error prompt_cannot_fit(uint64_t fewest_tokens, uint64_t allowed, std::string param) {
-  return too_long(std::move(param), allowed,
+  return too_long(std::move(param), {fewest_tokens, 0, allowed},
                   "the prompt has at least " + std::to_string(fewest_tokens)
                       + " tokens: shorten it");
 }
@@ -169,9 +173,8 @@ api_error queue_full(uint32_t retry_after_ms) {
   return error;
 }
 
-api_error rate_limit_exceeded(uint32_t retry_after_ms) {
-  api_error error = make(429, "rate_limit_error", "rate_limit_exceeded",
-                         "this key exceeded its rate limit: slow down");
+api_error rate_limit_exceeded(std::string message, uint32_t retry_after_ms) {
+  api_error error = make(429, "rate_limit_error", "rate_limit_exceeded", std::move(message));
   error.retry_after_ms = retry_after_ms;
   error.retryable = true;
   return error;
@@ -232,10 +235,21 @@ std::string_view anthropic_type(int status) {
   }
 }
 
+/// In Anthropic's words, by which clients of that API know that they must shorten a conversation.
+std::string anthropic_message(const api_error& error) {
+  if (!error.excess) return error.message;
+  const auto& x = *error.excess;
+  const auto n = [](uint64_t count) { return std::to_string(count); };
+  if (x.answer == 0)
+    return "prompt is too long: " + n(x.prompt) + " tokens > " + n(x.most) + " maximum";
+  return "input length and `max_tokens` exceed context limit: " + n(x.prompt) + " + " + n(x.answer)
+         + " > " + n(x.most) + ", decrease input length or `max_tokens` and try again";
+}
+
 std::string anthropic_body(const api_error& error, std::string_view request_id) {
   json_writer w;
   w.begin_object().member("type", "error").key("error").begin_object();
-  w.member("type", anthropic_type(error.status)).member("message", error.message);
+  w.member("type", anthropic_type(error.status)).member("message", anthropic_message(error));
   if (!error.param.empty()) w.member("param", error.param);
   if (!error.code.empty()) w.member("code", error.code);
   w.end_object();

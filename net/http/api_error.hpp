@@ -11,20 +11,27 @@
 
 namespace lamella::net {
 
-/// One row of the error table. The named functions below are the rows; use them rather than filling
-/// the members. Messages say what is wrong, the value seen, the allowed range, what to change.
+/// A prompt, and the answer that was asked for, that exceed what a context holds; in tokens. The
+/// form of the error for each API says so in the words by which clients of that API know that they
+/// have to shorten the conversation.
+struct token_excess {
+  uint64_t prompt = 0, answer = 0; ///< answer 0: the prompt alone does
+  uint64_t most = 0;
+};
+/// One row of the error table. The named functions below are the rows: call them to make one.
 struct api_error : std::exception {
   int status = 500;
   std::string type;
-  std::string code;  ///< empty: null
-  std::string param; ///< dotted path of the field; empty: null
-  std::string message;
+  std::string code;    ///< empty: null
+  std::string param;   ///< dotted path of the field; empty: null
+  std::string message; ///< what is wrong, the value seen, the allowed range, what to change
   std::optional<uint32_t> retry_after_ms; ///< becomes retry-after and retry-after-ms
   std::optional<bool> should_retry;       ///< becomes x-should-retry
   bool retryable = false;                 ///< error.lamella.retryable
   std::string allow;                      ///< becomes Allow (405)
   std::string accept_encoding;            ///< becomes Accept-Encoding (415)
   std::string detail;                     ///< JSON text, becomes error.lamella.detail; empty: none
+  std::optional<token_excess> excess;     ///< of context_length_exceeded, where it is known
 
   const char* what() const noexcept override { return message.c_str(); }
 };
@@ -39,9 +46,11 @@ api_error unsupported_parameter(std::string param, std::string message);
 /// The model does not support the route. Not a 5xx, which clients would retry.
 api_error unsupported_endpoint(std::string message);
 /// Gives the prompt, the requested answer, and the context of the model, all in tokens, with the
-/// phrase "maximum context length" that clients search for.
+/// phrase "maximum context length" that clients search for; on /v1/messages with Anthropic's.
+/// `answer_field`: the field with the length of the answer.
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
-                                  std::string param = "messages");
+                                  std::string param = "messages",
+                                  std::string_view answer_field = "max_tokens");
 /// The prompt alone is longer than the operator allows; the same code, so that clients shorten it.
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param);
 /// The same, for a prompt that was not tokenised: a lower bound from its bytes.
@@ -68,7 +77,7 @@ api_error unsupported_content_coding(std::string_view coding);
 api_error deadline_exceeded(std::string message);
 // 429
 api_error queue_full(uint32_t retry_after_ms);
-api_error rate_limit_exceeded(uint32_t retry_after_ms);
+api_error rate_limit_exceeded(std::string message, uint32_t retry_after_ms);
 // 500
 api_error internal_error(std::string message);
 /// A poison request, which crashes workers: an internal_error that must not be retried.

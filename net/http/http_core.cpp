@@ -22,7 +22,7 @@ uint64_t mixed(uint64_t x) {
 http_core::http_core(http_settings settings)
     : limits(settings.limits), answer_time(settings.limits.answer_time),
       version(std::move(settings.version)), bodies(std::move(settings.bodies)),
-      next_id_(chance_of_machine()) {}
+      answers(std::move(settings.answers)), next_id_(chance_of_machine()) {}
 
 http_core::verdict http_core::enter(const std::shared_ptr<http_session>& session,
                                     const std::string& address) {
@@ -58,14 +58,15 @@ void http_core::leave(http_session* session, const std::string& address, bool se
   changed_.notify_all();
 }
 
-void http_core::exchange_begun() {
+void http_core::exchange_begun(const std::string& listener) {
   const std::lock_guard lock(mutex_);
-  ++exchanges_;
+  ++exchanges_[listener];
 }
 
-void http_core::exchange_ended() {
+void http_core::exchange_ended(const std::string& listener) {
   const std::lock_guard lock(mutex_);
-  --exchanges_;
+  const auto open = exchanges_.find(listener);
+  if (--open->second == 0) exchanges_.erase(open);
   changed_.notify_all();
 }
 
@@ -76,7 +77,9 @@ size_t http_core::sessions() const {
 
 size_t http_core::exchanges() const {
   const std::lock_guard lock(mutex_);
-  return exchanges_;
+  size_t all = 0;
+  for (const auto& [listener, open] : exchanges_) all += open;
+  return all;
 }
 
 std::vector<std::shared_ptr<http_session>> http_core::all_sessions() const {
@@ -87,9 +90,15 @@ std::vector<std::shared_ptr<http_session>> http_core::all_sessions() const {
   return all;
 }
 
+bool http_core::wait_exchanges_of(std::string_view listener,
+                                  std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [&] { return !exchanges_.contains(listener); });
+}
+
 bool http_core::wait_exchanges(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [this] { return exchanges_ == 0; });
+  return changed_.wait_until(lock, deadline, [this] { return exchanges_.empty(); });
 }
 
 bool http_core::wait_sessions(std::chrono::steady_clock::time_point deadline) {

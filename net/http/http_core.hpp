@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lamella::net {
@@ -28,7 +29,7 @@ public:
   const http_limits limits;
   std::atomic<http_limits::milliseconds> answer_time; ///< of `limits`, until somebody changes it
   const std::string version;
-  const std::shared_ptr<byte_budget> bodies;
+  const std::shared_ptr<byte_budget> bodies, answers;
 
   std::atomic<uint64_t> accepted{0};
   std::atomic<uint64_t> turned_away{0};
@@ -45,14 +46,16 @@ public:
   verdict enter(const std::shared_ptr<http_session>& session, const std::string& address);
   void leave(http_session* session, const std::string& address, bool served);
 
-  void exchange_begun();
-  void exchange_ended();
+  void exchange_begun(const std::string& listener);
+  void exchange_ended(const std::string& listener);
 
   size_t sessions() const;
   size_t exchanges() const;
   std::vector<std::shared_ptr<http_session>> all_sessions() const;
 
-  /// Waits until no exchange (or no session) is left; false when the deadline passed before.
+  /// Waits until no exchange (of one listener, or at all) or no session is left; false when the
+  /// deadline passed before.
+  bool wait_exchanges_of(std::string_view listener, std::chrono::steady_clock::time_point deadline);
   bool wait_exchanges(std::chrono::steady_clock::time_point deadline);
   bool wait_sessions(std::chrono::steady_clock::time_point deadline);
 
@@ -66,7 +69,7 @@ private:
   std::map<std::string, size_t> by_address_;
   size_t served_ = 0;
   size_t told_ = 0; ///< connections over the limits that are being answered
-  size_t exchanges_ = 0;
+  std::map<std::string, size_t, std::less<>> exchanges_; ///< open ones, by listener
   std::atomic<uint64_t> next_id_;
 };
 

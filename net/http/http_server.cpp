@@ -201,6 +201,11 @@ void http_server::close_idle() {
   for (const auto& session : impl_->core->all_sessions()) session->close_if_idle();
 }
 
+bool http_server::wait_answers(std::string_view listener,
+                               std::chrono::steady_clock::time_point deadline) {
+  return impl_->core->wait_exchanges_of(listener, deadline);
+}
+
 bool http_server::stop(milliseconds deadline) {
   if (impl_->threads.empty()) return true;
   stop_accepting();
@@ -232,8 +237,9 @@ void http_server::set_answer_time(std::chrono::milliseconds limit) {
   impl_->core->answer_time = limit;
 }
 
-http_counters http_server::counters() const {
-  const http_core& core = *impl_->core;
+namespace {
+
+http_counters counters_of(const http_core& core) {
   http_counters c;
   c.connections_accepted = core.accepted;
   c.connections_refused = core.turned_away;
@@ -241,9 +247,19 @@ http_counters http_server::counters() const {
   c.refused = core.refused;
   c.disconnects = core.disconnects;
   c.stalls = core.stalls;
+  c.answers_refused = core.answers->refusals();
   c.connections_open = core.sessions();
   c.exchanges_open = core.exchanges();
+  c.answer_bytes = core.answers->held();
   return c;
+}
+
+} // namespace
+
+http_counters http_server::counters() const { return counters_of(*impl_->core); }
+
+std::function<http_counters()> http_server::counter() const {
+  return [core = impl_->core] { return counters_of(*core); };
 }
 
 } // namespace lamella::net

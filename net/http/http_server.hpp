@@ -7,9 +7,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lamella::net {
@@ -27,8 +29,10 @@ struct http_counters {
   uint64_t refused = 0;             ///< answered by the server itself: framing, limits, timeouts
   uint64_t disconnects = 0;         ///< connection ended before its answer was complete
   uint64_t stalls = 0;              ///< of these, clients that read nothing for stall_time
+  uint64_t answers_refused = 0;     ///< whole answers that became a 503, for lack of memory
   size_t connections_open = 0;
   size_t exchanges_open = 0; ///< requests being answered
+  size_t answer_bytes = 0;   ///< of whole answers that wait for their readers
 };
 
 /// Accepts on its own I/O threads. Pipelined requests are not served: bytes that come before the
@@ -59,6 +63,10 @@ public:
   /// Closes connections that are between two requests.
   void close_idle();
 
+  /// Waits until all answers of a listener are written, or their clients are gone; false when the
+  /// deadline passed before. Not from an I/O thread.
+  bool wait_answers(std::string_view listener, std::chrono::steady_clock::time_point deadline);
+
   /// stop_accepting() and close_idle(), waits up to `deadline` for open exchanges, then cuts the
   /// rest and joins the threads. True when none had to be cut. Not from an I/O thread.
   bool stop(std::chrono::milliseconds deadline);
@@ -68,6 +76,9 @@ public:
   void set_answer_time(std::chrono::milliseconds limit);
 
   http_counters counters() const;
+
+  /// Reads counters(), on any thread, also when the server is gone.
+  std::function<http_counters()> counter() const;
 
 private:
   struct impl;

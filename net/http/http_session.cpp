@@ -36,8 +36,11 @@ void http_session::start(http_core::verdict entered) {
   if (!served_) {
     close_after_ = true;
     refuse(entered == http_core::verdict::too_many
-               ? no_capacity("the server has reached its connection limit")
-               : rate_limit_exceeded(1'000));
+               ? no_capacity("the server has too many connections (http.connections_max): retry "
+                             "soon")
+               : rate_limit_exceeded("this address has too many connections "
+                                     "(http.connections_per_address_max): reuse or close some",
+                                     1'000));
     return;
   }
   deadline_in(core_->limits.header_time, &http_session::idle_over);
@@ -109,7 +112,7 @@ void http_session::end_exchange(bool complete) {
     core_->disconnects.fetch_add(1, std::memory_order_relaxed);
     if (closed) closed();
   }
-  core_->exchange_ended();
+  core_->exchange_ended(listener_->name);
 }
 
 void http_session::close() {

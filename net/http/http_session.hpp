@@ -1,6 +1,7 @@
 /// One accepted connection: reads requests, writes answers. Internal to net/http_*.
 #pragma once
 
+#include "net/http/api_error.hpp"
 #include "net/http/http_core.hpp"
 #include "net/http/http_framing.hpp"
 #include "net/http/http_socket.hpp"
@@ -63,7 +64,8 @@ private:
   struct output {
     std::string bytes;
     std::function<void(bool)> written;
-    bool last = false; ///< the answer is complete after this
+    bool last = false;         ///< the answer is complete after this
+    byte_budget::share room{}; ///< of the memory for all answers
   };
 
   void deadline_in(std::chrono::milliseconds time, void (http_session::*then)());
@@ -86,6 +88,7 @@ private:
   void dispatch();
 
   void refuse(const api_error& error);
+  void answer_error(uint64_t exchange, const api_error& error);
   http_headers answer_headers(http_headers own, bool keep) const;
   bool may_keep() const;
 
@@ -117,7 +120,8 @@ private:
   std::string body_;
   byte_budget::share body_share_; ///< what `body_` takes of the memory for all bodies
   std::string request_id_;
-  http_headers page_fields_; ///< of the answer, for the browser of who asks
+  error_format errors_ = error_format::openai; ///< of the request's API
+  http_headers page_fields_;                   ///< of the answer, for the browser of who asks
   size_t lingered_ = 0;
   size_t requests_ = 0;
 

@@ -74,6 +74,7 @@ void http_session::take_bytes(std::string_view bytes) {
     arrived_ = clock::now();
     phase_ = phase::head;
     page_fields_ = {};
+    errors_ = error_format::openai;
     scanner_.emplace(core_->limits);
     // The first request has to be complete in time from the accept on.
     if (requests_ > 0)
@@ -138,6 +139,7 @@ void http_session::parse_head_bytes() {
     const auto size = scanner_->scan(in_);
     if (!size) return;
     head_ = parse_head(std::string_view(in_).substr(0, *size), core_->limits);
+    errors_ = error_format_of(head_->path);
     page_fields_ = listener_->pages.answer_fields(head_->method, head_->headers);
     const std::string bytes = std::exchange(in_, {});
     begin_body(std::string_view(bytes).substr(*size));
@@ -229,7 +231,7 @@ void http_session::dispatch() {
   request.connected = connected_;
   request.arrived = arrived_;
   core_->requests.fetch_add(1, std::memory_order_relaxed);
-  core_->exchange_begun();
+  core_->exchange_begun(listener_->name);
   deadline_in(core_->answer_time, &http_session::answer_over);
   http_exchange_ptr exchange = std::make_shared<http_session_exchange>(
       shared_from_this(), exchange_, fate_, std::move(request));

@@ -12,6 +12,9 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 
+/// A shorter answer costs no more than its connection does, and probes are always answered.
+constexpr size_t short_answer_bytes = 4 << 10;
+
 std::string http_date() {
   constexpr std::array days{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr std::array months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -53,7 +56,7 @@ void http_session::refuse(const api_error& error) {
   body_share_.hold(0);
   ++deadline_turn_; // until the answer is written the stall limit holds
   deadline_.cancel();
-  std::string body = error_body(error, request_id_, error_format_of(head_ ? head_->path : ""));
+  std::string body = error_body(error, request_id_, errors_);
   http_headers headers = answer_headers(error_headers(error), false);
   headers.set("content-length", std::to_string(body.size()));
   push({response_head_text(error.status, headers) + body, {}, true});
@@ -61,6 +64,13 @@ void http_session::refuse(const api_error& error) {
 
 void http_session::answer(uint64_t exchange, int status, http_headers headers, std::string body) {
   if (exchange != exchange_) return;
+  byte_budget::share room{core_->answers};
+  if (body.size() > short_answer_bytes && !head_request_ && !room.hold(body.size())) {
+    core_->answers->count_refusal();
+    answer_error(exchange, no_capacity("the memory for answers that wait for their readers is full "
+                                       "(limits.bodies_bytes): retry soon"));
+    return;
+  }
   const bool bodiless = status == 204 || status == 304;
   const bool keep = may_keep();
   if (!keep) close_after_ = true;
@@ -68,7 +78,11 @@ void http_session::answer(uint64_t exchange, int status, http_headers headers, s
   if (!bodiless) headers.set("content-length", std::to_string(body.size()));
   std::string bytes = response_head_text(status, headers);
   if (!bodiless && !head_request_) bytes += body;
-  push({std::move(bytes), {}, true});
+  push({std::move(bytes), {}, true, std::move(room)});
+}
+
+void http_session::answer_error(uint64_t exchange, const api_error& error) {
+  answer(exchange, error.status, error_headers(error), error_body(error, request_id_, errors_));
 }
 
 void http_session::open_stream(uint64_t exchange, http_headers headers) {
@@ -109,8 +123,7 @@ void http_session::abandon(uint64_t exchange) {
     close();
     return;
   }
-  const api_error error = internal_error("the request was dropped without an answer");
-  answer(exchange, error.status, error_headers(error), error_body(error, request_id_));
+  answer_error(exchange, internal_error("the request was dropped without an answer"));
 }
 
 void http_session::watch(uint64_t exchange, std::function<void()> closed) {

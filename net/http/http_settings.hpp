@@ -58,6 +58,9 @@ struct http_settings {
   std::string version = "0"; ///< x-lamella-version
   /// Memory of all requests' bodies, received or being received; beyond: 503.
   std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(size_t{256} << 20);
+  /// Memory of all whole answers that wait for their readers, but for short ones; beyond: 503
+  /// instead of the answer.
+  std::shared_ptr<byte_budget> answers = std::make_shared<byte_budget>(size_t{256} << 20);
 };
 
 } // namespace lamella::net

@@ -7,6 +7,15 @@
 
 namespace lamella::net {
 
+namespace {
+
+/// Brings a counter to a total that somebody else counts.
+void raise(Counter& to, uint64_t total) {
+  if (const auto more = static_cast<double>(total) - to.Value(); more > 0) to.Increment(more);
+}
+
+} // namespace
+
 metrics::metrics(settings s) : impl_(std::make_unique<impl>(std::move(s))) {
   impl_->zero();
   const settings& configured = impl_->configured;
@@ -33,9 +42,7 @@ void metrics::request_finished(const request_times& t) {
   m.prefill.Observe(t.prefill);
   m.decode.Observe(t.decode);
   m.inference.Observe(t.prefill + t.decode);
-  const double per_choice =
-      static_cast<double>(t.generated_tokens) / static_cast<double>(std::max(t.n, 1u));
-  if (per_choice > 1) m.per_token.Observe(t.decode / (per_choice - 1));
+  if (t.gap_count > 0) m.per_token.Observe(t.gaps / static_cast<double>(t.gap_count));
   m.request_prompt.Observe(static_cast<double>(t.prompt_tokens));
   m.request_generation.Observe(static_cast<double>(t.generated_tokens));
   m.request_max_tokens.Observe(t.max_tokens);
@@ -183,10 +190,22 @@ void metrics::set_recovering(uint64_t requests, bool alarm) {
   impl_->pause_alarm.Set(alarm ? 1 : 0);
 }
 
+void metrics::set_http(const http_totals& now) {
+  const auto& server = impl_->server;
+  server.connections.Set(static_cast<double>(now.connections));
+  server.requests_open.Set(static_cast<double>(now.requests_open));
+  server.answer_bytes.Set(static_cast<double>(now.answer_bytes));
+  raise(server.accepted, now.accepted);
+  raise(server.refused, now.refused);
+  raise(server.errors, now.errors);
+  raise(server.disconnects, now.disconnects);
+  raise(server.stalls, now.stalls);
+  raise(server.answers_refused, now.answers_refused);
+}
+
 void metrics::set_bodies(uint64_t bytes, uint64_t refused) {
   impl_->body_bytes.Set(static_cast<double>(bytes));
-  const auto more = static_cast<double>(refused) - impl_->bodies_refused.Value();
-  if (more > 0) impl_->bodies_refused.Increment(more);
+  raise(impl_->bodies_refused, refused);
 }
 
 void metrics::log_dropped(std::string_view role, uint64_t lines) {

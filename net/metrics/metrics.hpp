@@ -24,11 +24,22 @@ struct request_times {
   double queue = 0;   ///< arrival to first scheduled
   double prefill = 0; ///< first scheduled to first token
   double decode = 0;  ///< first to last token
+  double gaps = 0;    ///< between the tokens of a choice, of all choices together
+  uint64_t gap_count = 0;
   uint64_t prompt_tokens = 0;
   uint64_t generated_tokens = 0; ///< over all choices
   uint32_t max_tokens = 0;
   uint32_t n = 1;
   request_end end = request_end::stop;
+};
+
+/// What the HTTP server counts: what is open now, and totals since the start.
+struct http_totals {
+  uint64_t connections = 0, requests_open = 0, answer_bytes = 0;
+  uint64_t accepted = 0; ///< connections
+  uint64_t refused = 0;  ///< of these, over the limits
+  uint64_t errors = 0;   ///< given by the server itself
+  uint64_t disconnects = 0, stalls = 0, answers_refused = 0;
 };
 
 /// Why admission rejected a request, for `lamella_admission_rejected_total{reason}`.
@@ -227,6 +238,7 @@ public:
   void link_rtt(std::string_view peer_role, std::string_view transport, double seconds);
   void set_mailbox_depth(std::string_view actor_class, uint64_t depth);
   void config_reloaded(bool ok);
+  void set_http(const http_totals& now);
   /// Bytes of request bodies, and number of requests rejected for lack of room, since the start.
   void set_bodies(uint64_t bytes, uint64_t refused);
   /// Log lines dropped by a process; `role`: of a worker, or "control".

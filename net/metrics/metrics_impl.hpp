@@ -3,6 +3,7 @@
 
 #include "net/api/api_route.hpp"
 #include "net/metrics/metrics.hpp"
+#include "net/metrics/metrics_http.hpp"
 #include "net/metrics/metrics_words.hpp"
 
 #include <prometheus/counter.h>
@@ -108,7 +109,7 @@ struct metrics::impl {
                              "Gap between two tokens of a choice.", gap_buckets);
   Histogram& per_token =
       histogram("vllm:request_time_per_output_token_seconds",
-                "Decode time of a request per token after the first.", gap_buckets);
+                "Mean gap between tokens of a choice, over all choices of a request.", gap_buckets);
   Histogram& e2e =
       histogram("vllm:e2e_request_latency_seconds", "Arrival to last token.", duration_buckets);
   Histogram& queue =
@@ -272,12 +273,14 @@ struct metrics::impl {
   Gauge& ready = gauges("lamella_ready", "1 while /ready returns 200.").Add(Labels{});
   Family<Counter>& reloads = counters("lamella_config_reload_total", "Reloads by result.");
   Gauge& body_bytes =
-      gauges("lamella_body_bytes", "Memory of request bodies that are not parsed yet.")
+      gauges("lamella_body_bytes",
+             "Memory of request bodies that are not parsed yet, and of what is kept of them.")
           .Add(Labels{});
   Counter& bodies_refused =
       counters("lamella_bodies_refused_total",
                "Requests rejected because request bodies fill limits.bodies_bytes.")
           .Add(Labels{});
+  http_families server{registry};
   Family<Counter>& log_dropped =
       counters("lamella_log_lines_dropped_total",
                "Log lines dropped: the reader is gone, or the disk is full or slow.");

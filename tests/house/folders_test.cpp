@@ -69,7 +69,7 @@ const std::map<std::string, std::set<std::string>> arrows{
     {"net/rdma/mlx5", {"gpu/cuda/stream", "gpu/ring", "net/rdma"}},
     {"net/rdma",
      {"base", "gpu", "gpu/cuda/bench", "gpu/cuda/stream", "gpu/ring", "net/link", "net/rdma/mlx5"}},
-    {"net/data_plane", {"net/http", "net/http/client", "net/link", "net/rdma"}},
+    {"net/data_plane", {"base", "net/http", "net/http/client", "net/link", "net/rdma"}},
     {"net/metrics", {"base", "net/api"}},
     {"actors/protocol",
      {"config", "gpu", "gpu/kernels", "model", "scheduler", "scheduler/kv",

@@ -21,6 +21,16 @@ std::string body_of(uint32_t i, uint32_t max_tokens, bool stream = false) {
          + (stream ? R"(,"stream":true})" : "}");
 }
 
+/// A question whose answer is longer than what the kernel keeps for a reader.
+std::string question_of_long_answer() {
+  std::string words;
+  for (size_t i = 0; i < size_t{256} << 10; ++i) words += "x ";
+  return raw_post(R"({"model":"tiny","return_token_strs":true,"prompt":")" + words + R"("})",
+                  "/tokenize");
+}
+
+constexpr int small_buffer = 4 << 10; ///< of a reader
+
 /// Text of choice 0 in a stream of events.
 std::string text_of_events(std::string_view bytes, bool& complete) {
   std::string text;
@@ -216,6 +226,32 @@ TEST_CASE("A drain lets running requests finish and refuses new ones") {
   CHECK(running.read_chunks().ends_with("data: [DONE]\n\n"));
 }
 
+TEST_CASE("A drain waits until a slow reader has taken an answer that is complete") {
+  served s;
+  raw_client slow{s.node().http_port(), small_buffer};
+  REQUIRE(slow.send(question_of_long_answer()));
+  slow.read_until("\r\n\r\n");
+  std::atomic<bool> over{false};
+  bool complete = false;
+  std::thread drains{[&] {
+    complete = s.node().drain(deadline);
+    over = true;
+  }};
+  std::this_thread::sleep_for(1s); // longer than what is left to open exchanges in any case
+  CHECK_FALSE(over);
+  CHECK(slow.read_all().ends_with("]}"));
+  drains.join();
+  CHECK(complete);
+}
+
+TEST_CASE("A drain in which a reader takes nothing ends at its limit, and is not complete") {
+  served s;
+  raw_client stuck{s.node().http_port(), small_buffer};
+  REQUIRE(stuck.send(question_of_long_answer()));
+  stuck.read_until("\r\n\r\n");
+  CHECK_FALSE(s.node().drain(100ms));
+}
+
 TEST_CASE("A drain that is hurried ends what runs with an error event") {
   auto x = tiny_settings();
   x.batching.prefill_chunk_tokens = 1;
@@ -256,6 +292,32 @@ TEST_CASE("The admin listener drains and shows the status; the public one knows 
   CHECK(admin.post("/admin/drain", "", deadline).status == 202);
   CHECK(eventually([&] { return ends == 1; }));
   CHECK(n.drain(deadline));
+}
+
+TEST_CASE("probes, and what the HTTP server answers itself, are in the metrics") {
+  served s;
+  CHECK(s.get("/ready").status == 200);
+  raw_client noise{s.node().http_port()};
+  REQUIRE(noise.send("GET /ready HTTP/1.1\r\n\r\n")); // without a host
+  CHECK(noise.read_all().find(" 400 ") != std::string::npos);
+  {
+    raw_client leaves{s.node().http_port(), small_buffer};
+    REQUIRE(leaves.send(question_of_long_answer()));
+    leaves.read_until("\r\n\r\n");
+    CHECK(s.get("/metrics").status == 200);
+    CHECK(s.metric("lamella_http_answer_bytes") > 512 << 10);
+    CHECK(s.metric("lamella_http_requests_open") >= 2); // and that of the metrics
+  }
+  CHECK(eventually([&] {
+    return s.get("/metrics").status == 200 && s.metric("lamella_http_answer_bytes") == 0
+           && s.metric("lamella_http_disconnects_total") == 1;
+  }));
+  CHECK(s.metric("lamella_http_errors_total") == 1);
+  CHECK(s.metric("lamella_http_connections_total") >= 5);
+  CHECK(s.metric("lamella_http_connections_open") >= 1);
+  const auto page = s.node().parts().metrics->scrape().body;
+  CHECK(page.find(R"(http_requests_total{handler="/ready",method="GET",status="2xx"} 1)")
+        != std::string::npos);
 }
 
 TEST_CASE("Keys are asked for where they are configured") {

@@ -83,6 +83,45 @@ TEST_CASE("unfinished bodies hold no more than the limit, and small ones are let
   CHECK(holds(*all, 0, 0));
 }
 
+TEST_CASE("answers that nobody reads hold no more than the limit, and short ones need no room") {
+  constexpr size_t long_answer = mib + mib / 4; // more than the kernel keeps for a reader
+  net::http_settings settings;
+  settings.limits = patient_limits{};
+  const auto all = settings.answers = std::make_shared<byte_budget>(4 * mib);
+  http_server server{settings, {{"public", "127.0.0.1", 0, [](const http_exchange_ptr& e) {
+                                   const bool is_long = e->request().path.ends_with("/long");
+                                   e->respond(200, {},
+                                              std::string(is_long ? long_answer : 4096, 'x'));
+                                 }}}};
+  server.start();
+  const auto get_of = [](const std::string& path) {
+    return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
+  };
+  constexpr int small_buffer = 4 << 10;
+  std::vector<std::unique_ptr<raw_client>> mute;
+  for (size_t i = 1; i <= 2; ++i) {
+    mute.push_back(std::make_unique<raw_client>(server.port("public"), small_buffer));
+    mute.back()->send(get_of("/long"));
+    CHECK(holds(*all, i * long_answer, i * long_answer));
+  }
+  raw_client more(server.port("public"));
+  more.send(get_of("/v1/messages/long"));
+  const auto refused = more.read_answer();
+  CHECK(status_of(refused) == 503);
+  CHECK(refused.find("retry-after: ") != std::string::npos);
+  CHECK(refused.find("\"overloaded_error\"") != std::string::npos); // in the words of its API
+  CHECK(all->refusals() == 1);
+  more.send(get_of("/short"));
+  CHECK(status_of(more.read_answer()) == 200);
+  // Who reads, and who leaves, makes room.
+  CHECK(mute.front()->read_answer().ends_with("x"));
+  CHECK(holds(*all, long_answer, long_answer));
+  mute.pop_back();
+  CHECK(holds(*all, 0, 0));
+  more.send(get_of("/long"));
+  CHECK(status_of(more.read_answer()) == 200);
+}
+
 TEST_CASE("a body is held until its reader has taken it and is done, or its request is over") {
   const auto all = std::make_shared<byte_budget>(4 * mib);
   echo_server echo(patient_limits{}, 1, nullptr, all);

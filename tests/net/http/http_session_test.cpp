@@ -154,6 +154,7 @@ TEST_CASE("connections over the limits are told so") {
     const std::string answer = echo.exchange(get);
     CHECK(status_of(answer) == 503);
     CHECK(answer.find("retry-after: ") != std::string::npos);
+    CHECK(answer.find("(http.connections_max)") != std::string::npos);
     CHECK(echo.server.counters().connections_refused == 1);
     first.send("GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     CHECK(status_of(first.read_all()) == 200);
@@ -166,7 +167,10 @@ TEST_CASE("connections over the limits are told so") {
   raw_client first(other.port());
   first.send(get);
   first.read_answer();
-  CHECK(status_of(other.exchange(get)) == 429);
+  const std::string answer = other.exchange(get);
+  CHECK(status_of(answer) == 429);
+  CHECK(answer.find("this address has too many connections") != std::string::npos);
+  CHECK(answer.find("(http.connections_per_address_max)") != std::string::npos);
 }
 
 TEST_CASE("a handler that throws or drops the request gives 500") {

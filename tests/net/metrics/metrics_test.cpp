@@ -58,6 +58,15 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_fenced_total counter\n"
            "lamella_frames_dropped_total counter\n"
            "lamella_heartbeat_age_seconds gauge\n"
+           "lamella_http_answer_bytes gauge\n"
+           "lamella_http_answers_refused_total counter\n"
+           "lamella_http_connections_open gauge\n"
+           "lamella_http_connections_refused_total counter\n"
+           "lamella_http_connections_total counter\n"
+           "lamella_http_disconnects_total counter\n"
+           "lamella_http_errors_total counter\n"
+           "lamella_http_requests_open gauge\n"
+           "lamella_http_stalls_total counter\n"
            "lamella_iteration_seconds histogram\n"
            "lamella_kv_digests_compared_total counter\n"
            "lamella_kv_integrity_failures_total counter\n"
@@ -192,6 +201,8 @@ TEST_CASE("what happens is counted where it belongs") {
   t.queue = 0.25;
   t.prefill = 0.5;
   t.decode = 0.5;
+  t.gaps = 0.9; // of two choices, one of 12 tokens and one of 10
+  t.gap_count = 20;
   t.prompt_tokens = 7;
   t.generated_tokens = 22;
   t.max_tokens = 100;
@@ -221,7 +232,7 @@ TEST_CASE("what happens is counted where it belongs") {
   const std::string labels = R"({engine="0",model_name="m"})";
   CHECK(value(page, "vllm:e2e_request_latency_seconds_sum" + labels) == 1.25);
   CHECK(value(page, "vllm:request_inference_time_seconds_sum" + labels) == 1.0);
-  CHECK(value(page, "vllm:request_time_per_output_token_seconds_sum" + labels) == 0.05);
+  CHECK(value(page, "vllm:request_time_per_output_token_seconds_sum" + labels) == 0.045);
   CHECK(value(page, "vllm:request_params_n_sum" + labels) == 2);
   CHECK(value(page,
               R"(vllm:request_success_total{engine="0",finished_reason="length",model_name="m"})")
@@ -264,11 +275,24 @@ TEST_CASE("what happens is counted where it belongs") {
 
   m.set_bodies(4096, 2);
   m.set_bodies(1024, 3);
+  http_totals server;
+  server.connections = 9;
+  server.accepted = 20;
+  server.refused = 3;
+  m.set_http(server);
+  server.connections = 2;
+  server.accepted = 25;
+  server.answer_bytes = 4096;
+  m.set_http(server);
   m.log_dropped("control", 5);
   m.log_dropped("control", 1);
   const std::string told = m.scrape().body;
   CHECK(value(told, "lamella_body_bytes") == 1024);
   CHECK(value(told, "lamella_bodies_refused_total") == 3);
+  CHECK(value(told, "lamella_http_connections_open") == 2);
+  CHECK(value(told, "lamella_http_connections_total") == 25);
+  CHECK(value(told, "lamella_http_connections_refused_total") == 3);
+  CHECK(value(told, "lamella_http_answer_bytes") == 4096);
   CHECK(value(told, R"(lamella_log_lines_dropped_total{role="control"})") == 6);
 
   m.remove_worker("attention", "attention-1");
