@@ -52,7 +52,8 @@ scheduler::prefill_limits bounds_of(lane_ptr self, bool tokens) {
 /// Whether more prompts wait than the next launch takes beside its tokens.
 bool prompts_first(const lane_state& st) {
   return st.config.prompts && !st.handing && st.line.failures() == 0
-         && st.prompts.composer.prompts_first(st.prompts.plan->waiting_tokens());
+         && st.prompts.composer.prompts_first(
+             st.prompts.plan->waiting_work(st.config.prompts->positions));
 }
 
 void note_standing(lane_ptr self, const std::vector<uint32_t>& seats) {
@@ -69,6 +70,14 @@ bool take_slots(lane_state& st, sequence_id first, uint32_t tokens) {
   return taken.has_value();
 }
 
+/// Prompts that may still begin: each that has begun has a seat.
+size_t room_for_prompts(const lane_state& st) {
+  const auto begun = std::ranges::count_if(st.prompts.jobs,
+                                           [](const auto& x) { return x.second.seat.has_value(); });
+  return scheduler::limits::prompts_begun
+         - std::min<size_t>(begun, scheduler::limits::prompts_begun);
+}
+
 /// While it hands over, a prompt on its own KV is computed to its end, because nobody could go on
 /// with that KV; any other one stops after the chunk that runs.
 std::vector<scheduler::prefill_piece> next_pieces(lane_ptr self, bool tokens) {
@@ -77,8 +86,11 @@ std::vector<scheduler::prefill_piece> next_pieces(lane_ptr self, bool tokens) {
   if (st.line.failures() > 0) return std::exchange(st.prompts.again, {});
   const bool own = st.config.prompts->own.has_value();
   if ((st.handing && !own) || st.prompts.plan->empty()) return {};
+  auto room = room_for_prompts(st);
   return st.prompts.plan->next(bounds_of(self, tokens), [&](sequence_id first, uint32_t length) {
-    return !st.handing && (!own || take_slots(st, first, length));
+    const bool begins = room > 0 && !st.handing && (!own || take_slots(st, first, length));
+    if (begins) --room;
+    return begins;
   });
 }
 

@@ -50,6 +50,8 @@ const char* describe(ec code) {
     return "the pool is not changed";
   case ec::no_memory:
     return "not enough memory";
+  case ec::mask_refused:
+    return "the output cannot be constrained to its format";
   }
   return "unknown error";
 }

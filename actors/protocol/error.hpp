@@ -32,6 +32,7 @@ enum class ec : uint8_t {
   rows_differ,      ///< digests of transferred KV differ
   resize_refused,   ///< the pool cannot have that size, or not now
   no_memory,        ///< memory has no room for the KV of the next epoch beside that of this one
+  mask_refused,     ///< a token mask takes too much work: the request's format is at fault
 };
 
 /// The text of a code, for people.

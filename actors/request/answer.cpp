@@ -77,17 +77,16 @@ net::response_metrics metrics_of(const request_state& st,
     m.generation_time_ms = milliseconds(now - st.first_token);
     if (m.generation_time_ms > 0)
       m.tokens_per_second = static_cast<double>(tokens) * 1000 / m.generation_time_ms;
-    if (tokens > st.sequences.size())
-      m.mean_itl_ms = m.generation_time_ms * static_cast<double>(st.sequences.size())
-                      / static_cast<double>(tokens - st.sequences.size());
+    if (st.gap_count > 0) m.mean_itl_ms = milliseconds(st.gaps) / static_cast<double>(st.gap_count);
   }
   return m;
 }
 
-/// The request's id by the name that clients of Anthropic's API look for, and what of its schemas
-/// means nothing.
+/// The request's id by the name that clients of Anthropic's API look for, and what of its body and
+/// schemas means nothing.
 void add_facts(const request_state& st, net::http_headers& headers) {
   if (!st.ignored_keywords.empty()) headers.add("x-lamella-ignored-keywords", st.ignored_keywords);
+  if (!st.ignored_fields.empty()) headers.add("x-lamella-ignored-fields", st.ignored_fields);
   if (st.route == net::api_route::messages)
     headers.add("request-id", st.exchange->request().request_id);
 }
@@ -166,6 +165,7 @@ void respond_whole(request_ptr self) {
     if (st.echo && !st.echoes_scores()) c.text = st.prompt_texts[i / st.choices];
     c.text += piece.text;
     c.reasoning = std::move(piece.reasoning);
+    c.ends = std::move(piece.ends);
     c.tool_calls = calls_of(st, i, piece);
     c.reason = api_reason(text);
     c.stopped_by = text.stopped_by();
@@ -195,18 +195,21 @@ void respond_whole(request_ptr self) {
                        }});
 }
 
-/// Reasoning, text, then calls; log probabilities with the first event that can have them.
+/// Reasoning and text in their order, then calls; log probabilities with the first event that can
+/// have them.
 std::string render_piece(request_state& st, uint32_t i, const choice_piece& piece,
                          const net::usage_counts& running) {
   std::string out;
   const auto* logprobs = st.params.logprobs ? &piece.logprobs : nullptr;
-  if (!piece.reasoning.empty()) {
-    out += st.writer->reasoning(i, piece.reasoning, logprobs, running);
-    logprobs = nullptr;
-  }
-  if (!piece.text.empty() || (piece.calls.empty() && piece.reasoning.empty())) {
-    out += st.writer->text(i, piece.text, logprobs, running);
-    logprobs = nullptr;
+  for (const auto& part : net::parts_of(piece.reasoning, piece.text, piece.ends)) {
+    if (!part.reasoning.empty()) {
+      out += st.writer->reasoning(i, part.reasoning, logprobs, running);
+      logprobs = nullptr;
+    }
+    if (!part.text.empty() || (piece.calls.empty() && part.reasoning.empty())) {
+      out += st.writer->text(i, part.text, logprobs, running);
+      logprobs = nullptr;
+    }
   }
   for (const auto& x : piece.calls) {
     if (!x.name.empty()) out += st.writer->call(i, x.call, call_id(st, i, x.call), x.name, running);

@@ -49,15 +49,22 @@ void choice::hear(net::answer_piece piece) {
 /// What comes behind the reasoning.
 void choice::answer(const std::string& text) { calls_ ? hear(calls_->feed(text)) : say(text); }
 
-void choice::think(std::string reasoning) {
-  if (tells_reasoning_) pending_.reasoning += reasoning;
+void choice::think(std::string_view reasoning) {
+  if (!tells_reasoning_ || reasoning.empty()) return;
+  const auto before = pending_.ends.empty() ? net::part_end{} : pending_.ends.back();
+  if (pending_.text.size() > before.text)
+    pending_.ends.push_back({pending_.reasoning.size(), pending_.text.size()});
+  pending_.reasoning += reasoning;
 }
 
 void choice::hear(const std::string& text) {
   if (!reasoning_) return answer(text);
-  auto piece = reasoning_->feed(text);
-  think(std::move(piece.reasoning));
-  answer(piece.text);
+  const auto piece = reasoning_->feed(text);
+  for (const auto& part : net::parts_of(piece.reasoning, piece.text, piece.ends)) {
+    if (over()) return;
+    think(part.reasoning);
+    answer(std::string{part.text});
+  }
 }
 
 void choice::push(const sampled_token& drawn, finish reason) {
@@ -81,8 +88,8 @@ void choice::close(finish reason) {
   if (over()) return;
   hear(detokenizer_.finish());
   if (reasoning_ && !over()) {
-    auto rest = reasoning_->finish();
-    think(std::move(rest.reasoning));
+    const auto rest = reasoning_->finish();
+    think(rest.reasoning);
     answer(rest.text);
   }
   if (!over() && calls_) hear(calls_->finish());

@@ -19,6 +19,7 @@ namespace lamella::actors {
 /// Unsent output of a choice.
 struct choice_piece : net::answer_piece {
   std::string reasoning;                     ///< before the text
+  std::vector<net::part_end> ends;           ///< where reasoning follows text: those of parts
   std::vector<net::token_logprobs> logprobs; ///< of the tokens behind text and calls
 };
 
@@ -69,7 +70,7 @@ private:
   bool stops_at(token_id token) const;
   void hear(const std::string& text);
   void answer(const std::string& text);
-  void think(std::string reasoning);
+  void think(std::string_view reasoning);
   void hear(net::answer_piece piece);
   void say(const std::string& text);
 

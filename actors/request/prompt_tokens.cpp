@@ -1,6 +1,7 @@
 #include "actors/request/prompt_tokens.hpp"
 
 #include "actors/request/chat_input.hpp"
+#include "actors/request/response_store.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_response.hpp"
 #include "net/api/messages_request.hpp"
@@ -53,6 +54,43 @@ void check_shown(const std::vector<model::text_segment>& segments,
   }
 }
 
+/// Stands behind the text that an answer goes on with while the template lays it out: templates
+/// trim texts, and write more behind the last one.
+constexpr std::string_view end_mark = "\x01the answer goes on here\x01";
+
+std::vector<net::chat_message> with_mark(std::vector<net::chat_message> messages) {
+  auto& last = messages.back();
+  last.content += end_mark;
+  if (!last.parts.empty()) last.parts.back() += end_mark;
+  return messages;
+}
+
+/// The segments up to the mark.
+void cut_at_mark(std::vector<model::text_segment>& segments) {
+  while (!segments.empty()) {
+    auto& text = segments.back().text;
+    if (const auto at = text.rfind(end_mark); at != text.npos) {
+      text.resize(at);
+      return;
+    }
+    segments.pop_back();
+  }
+  throw net::invalid_value("messages", "the model's chat template does not show the last message "
+                                       "as it is, so that no answer can continue it");
+}
+
+/// Bounds of the rendering of a conversation: what a template writes grows with what it is given.
+model::template_limits limits_for(const std::vector<net::chat_message>& messages,
+                                  const net::tool_use& tools) {
+  constexpr uint64_t copies = 4, held = 16, bytes_of_a_step = 4;
+  const uint64_t given = bytes_of(messages) + (tools.active() ? tools.key().size() : 0);
+  model::template_limits x;
+  x.output_bytes += copies * given;
+  x.memory_bytes += held * given;
+  x.steps += given / bytes_of_a_step;
+  return x;
+}
+
 /// A text of so many tokens at least, where `most` are taken.
 void check_length(uint64_t fewest, uint64_t most, const char* field) {
   if (fewest > most) throw net::prompt_cannot_fit(fewest, most, field);
@@ -69,21 +107,26 @@ void add_bos(const service& s, std::vector<model::token_id>& ids) {
 std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
                                          const net::tool_use& tools, const json_value::object& more,
-                                         bool add_generation_prompt, uint64_t most) {
+                                         net::prompt_end end, uint64_t most) {
   if (!s.chat)
     throw net::invalid_value("messages", s.chat_fault.empty()
                                              ? "the model has no chat template; use /v1/completions"
                                              : s.chat_fault);
+  const bool continues = end == net::prompt_end::continues;
   std::vector<model::text_segment> segments;
   try {
-    for (auto& x : s.chat->render(chat_input(s, messages, tools, more, add_generation_prompt)))
+    const auto marked = continues ? with_mark(messages) : std::vector<net::chat_message>{};
+    for (auto& x : s.chat->render(chat_input(s, continues ? marked : messages, tools, more,
+                                             end == net::prompt_end::asks),
+                                  limits_for(messages, tools)))
       segments.push_back({std::move(x.text), x.trusted});
   } catch (const model::chat_template_error& e) {
     const auto other = with_object_arguments(messages);
     if (!other.empty() && e.why() == model::chat_template_error::kind::runtime)
-      return chat_tokens(s, other, tools, more, add_generation_prompt, most);
+      return chat_tokens(s, other, tools, more, end, most);
     throw net::invalid_value("messages", "the chat template rejects the messages: " + e.told());
   }
+  if (continues) cut_at_mark(segments);
   if (s.chat_hides_users && most != any_length) check_shown(segments, messages);
   check_length(s.text->fewest_tokens(segments), most, "messages");
   auto ids = s.text->encode(segments);
@@ -115,8 +158,7 @@ std::string tokenize(const service& s, const std::string& body) {
   const auto ids =
       request.prompt
           ? prompt_tokens(s, *request.prompt, request.markers, request.add_special_tokens)
-          : chat_tokens(s, request.messages, request.tools, request.template_kwargs,
-                        request.add_generation_prompt);
+          : chat_tokens(s, request.messages, request.tools, request.template_kwargs, request.end);
   for (const auto& name : request.unknown) s.metrics->unknown_param(name);
   std::vector<std::string> strings;
   if (request.return_token_strs)
@@ -139,7 +181,8 @@ std::string detokenize(const service& s, const std::string& body) {
 std::string count_tokens(const service& s, const std::string& body) {
   const auto request = net::parse_count_tokens_request(body, s.rules.limits);
   check_model(s, request.model);
-  const auto ids = chat_tokens(s, request.messages, request.tools, request.template_kwargs, true);
+  const auto ids =
+      chat_tokens(s, request.messages, request.tools, request.template_kwargs, request.end);
   for (const auto& name : request.unknown) s.metrics->unknown_param(name);
   return net::token_count_body(ids.size());
 }

@@ -11,14 +11,14 @@ namespace lamella::actors {
 
 inline constexpr uint64_t any_length = ~uint64_t{0};
 
-/// The tokens of a conversation as the chat template lays it out. A text that certainly has more
-/// than `most` tokens is rejected by its length, before tokenisation. With a bound it is to be
-/// answered, and rejected where the template leaves out what users say; /tokenize shows what it
-/// makes, whatever that is. Throws net::api_error.
+/// The tokens of a conversation as the chat template lays it out, up to `end`. A text that
+/// certainly has more than `most` tokens is rejected by its length, before tokenisation. With a
+/// bound it is to be answered, and rejected where the template leaves out what users say; /tokenize
+/// shows what it makes, whatever that is. Throws net::api_error.
 std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
                                          const net::tool_use& tools, const json_value::object& more,
-                                         bool add_generation_prompt, uint64_t most = any_length);
+                                         net::prompt_end end, uint64_t most = any_length);
 
 /// The tokens of a plain prompt, or the ids checked against the vocabulary. `markers` says whether
 /// the texts of control tokens are these tokens; `most` as above. Throws net::api_error.

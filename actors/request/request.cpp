@@ -24,8 +24,8 @@ using phase = request_sequence::phase;
 /// A sequence yields its place after its client has read nothing for this long.
 constexpr std::chrono::seconds yield_after{5};
 
-/// The longest time between two looks at the deadline.
-constexpr caf::timespan deadline_check{std::chrono::seconds{1}};
+/// The longest time between two looks at the deadline, and at how its client reads.
+constexpr caf::timespan look_interval{std::chrono::seconds{1}};
 
 /// How long a request waits for its admission before a stream is opened for it.
 constexpr std::chrono::milliseconds open_after{250};
@@ -35,13 +35,19 @@ constexpr std::chrono::milliseconds open_after{250};
 void watch_deadline(request_ptr self) {
   const auto& st = self->state;
   const auto rest = st.arrived + st.deadline - self->clock().now();
-  self->delayed_send(self, std::clamp<caf::timespan>(rest, caf::timespan{0}, deadline_check),
+  self->delayed_send(self, std::clamp<caf::timespan>(rest, caf::timespan{0}, look_interval),
                      expire_atom_v);
 }
 
 void on_begin(request_ptr self, begin_atom) {
   watch_deadline(self);
   begin_reading(self);
+}
+
+/// Whether all that is asked for are no tokens, of a prompt whose computation nobody could use.
+bool asks_nothing(const request_state& st) {
+  const bool warms = st.route == net::api_route::messages && st.server->caches_prefixes;
+  return st.max_tokens == 0 && st.scored == 0 && !warms;
 }
 
 /// A request that was cancelled or expired while its body was read asks for no admission.
@@ -54,7 +60,7 @@ void on_reading(request_ptr self, const request_reading_ptr& x) {
     return;
   }
   prepare(st, std::move(*x));
-  if (st.max_tokens == 0 && st.scored == 0) {
+  if (asks_nothing(st)) {
     for (auto& s : st.sequences) {
       s.text->close(finish::length);
       s.where = phase::done;
@@ -73,6 +79,7 @@ void on_cancel(request_ptr self, cancel_atom) {
   st.unsent.clear();
   if (!st.answered) {
     st.answered = true;
+    if (st.server->pauses) st.server->pauses->goes_on(st.id);
     report(self, net::request_outcome::cancelled, 499, {});
     stop_work(self);
   }
@@ -177,7 +184,6 @@ void on_written(request_ptr self, written_atom) {
 
 void on_tick(request_ptr self, caf::tick_atom) {
   ping(self);
-  yield_seats(self);
   const auto& st = self->state;
   if (!st.answered && st.server->ping.count() > 0)
     self->delayed_send(self, std::max<caf::timespan>(st.server->ping / 4, open_after),
@@ -187,7 +193,10 @@ void on_tick(request_ptr self, caf::tick_atom) {
 void on_expire(request_ptr self, expire_atom) {
   const auto& st = self->state;
   if (st.answered) return;
-  if (self->clock().now() - st.arrived < st.deadline) return watch_deadline(self);
+  if (self->clock().now() - st.arrived < st.deadline) {
+    yield_seats(self);
+    return watch_deadline(self);
+  }
   const auto limit = std::to_string(st.deadline.count()) + " ms";
   if (st.paused()) {
     st.server->metrics->request_lost(st.server->pauses ? st.server->pauses->role() : "model");
@@ -208,7 +217,7 @@ void on_lost(request_ptr self, lost_atom) {
   auto& st = self->state;
   const auto now = self->clock().now();
   st.down = true;
-  if (st.answered) return;
+  if (st.answered) return quit_if_idle(self);
   for (auto& s : st.sequences)
     if ((s.where == phase::prefilling || s.where == phase::decoding) && !s.text->over()
         && !s.paused_since)

@@ -35,6 +35,7 @@ uint32_t slack_of(request_ptr self) {
 net::api_error api_error_of(const caf::error& reason, caf::actor_system& system) {
   if (reason == ec::queue_full || reason == ec::queue_tokens) return net::queue_full(1000);
   if (reason == ec::draining) return net::draining();
+  if (reason == ec::mask_refused) return net::bad_request(explain(system, reason));
   if (reason == ec::never_fits) return net::never_fits(explain(system, reason));
   if (reason == ec::device_lost || reason == ec::deadline)
     return net::recovery_failed(explain(system, reason));
@@ -311,6 +312,8 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
     st.server->metrics->first_token(seconds{now - st.arrived}.count());
     if (st.server->load) st.server->load->first_token(now, now - st.arrived);
   } else if (!s.text->tokens().empty()) {
+    st.gaps += now - s.last_token;
+    ++st.gap_count;
     st.server->metrics->token_gap(seconds{now - s.last_token}.count());
     if (st.server->load) st.server->load->token_gap(now, now - s.last_token);
     if (s.recovery != nullptr)

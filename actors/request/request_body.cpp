@@ -25,6 +25,12 @@ auto completion_writer(net::stream_chunks::style style, const net::generation_pa
   };
 }
 
+/// Fields of the body that mean nothing here: counted, and named to the client.
+void note_unknown(request_reading& to, const service& s, const std::vector<std::string>& names) {
+  for (const auto& name : names) s.metrics->unknown_param(name);
+  to.ignored_fields = net::header_list(names);
+}
+
 /// How an answer to this prompt reasons. A call that no mark tells from text cannot be told from
 /// reasoning either, unless the prompt has begun that.
 model::answer_reasoning reasoning_of(const service& s, const std::vector<token_id>& prompt,
@@ -46,20 +52,20 @@ void read_chat(request_reading& to, const service& s, std::string_view text) {
   to.params = std::move(body.params);
   to.choices = to.params.n;
   to.prompts.push_back(
-      chat_tokens(s, body.messages, body.tools, body.template_kwargs, true, longest_prompt(s)));
+      chat_tokens(s, body.messages, body.tools, body.template_kwargs, body.end, longest_prompt(s)));
   to.tools = std::move(body.tools);
   to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
   to.model = body.model;
   to.id_prefix = "chatcmpl-";
   to.writer_of = completion_writer(net::stream_chunks::style::chat, to.params);
-  for (const auto& name : body.unknown) s.metrics->unknown_param(name);
+  note_unknown(to, s, body.unknown);
 }
 
 void read_completion(request_reading& to, const service& s, std::string_view text) {
   auto body = net::parse_completion_request(text, s.rules.limits);
   check_model(s, body.model);
   to.params = std::move(body.params);
-  to.choices = std::max(to.params.n, body.best_of);
+  to.choices = to.params.drawn();
   to.echo = body.echo;
   for (const auto& prompt : body.prompts) {
     to.prompts.push_back(prompt_tokens(s, prompt, body.markers, true, longest_prompt(s)));
@@ -76,7 +82,7 @@ void read_completion(request_reading& to, const service& s, std::string_view tex
   to.model = body.model;
   to.id_prefix = "cmpl-";
   to.writer_of = completion_writer(net::stream_chunks::style::completion, to.params);
-  for (const auto& name : body.unknown) s.metrics->unknown_param(name);
+  note_unknown(to, s, body.unknown);
 }
 
 /// The conversation that a response continues, with what it adds.
@@ -117,7 +123,10 @@ struct response_keeper {
   }
 };
 
-void read_response(request_reading& to, const service& s, std::string_view text, uint64_t caller) {
+/// Returns the bytes that are kept until the answer is complete: what it repeats, and what is to be
+/// continued.
+size_t read_response(request_reading& to, const service& s, std::string_view text,
+                     uint64_t caller) {
   auto body = net::parse_responses_request(text, s.rules.limits);
   auto& chat = body.chat;
   check_model(s, chat.model);
@@ -129,7 +138,7 @@ void read_response(request_reading& to, const service& s, std::string_view text,
     told.insert(told.begin(), net::chat_message{"system", *body.facts.instructions, {}});
   try {
     to.prompts.push_back(
-        chat_tokens(s, told, chat.tools, chat.template_kwargs, true, longest_prompt(s)));
+        chat_tokens(s, told, chat.tools, chat.template_kwargs, chat.end, longest_prompt(s)));
   } catch (net::api_error& error) {
     if (error.param == "messages") error.param = "input";
     throw;
@@ -139,13 +148,15 @@ void read_response(request_reading& to, const service& s, std::string_view text,
   to.model = chat.model;
   to.id_prefix = "resp_";
   body.facts.store = body.facts.store && s.responses;
+  const auto kept = body.facts.bytes() + (body.facts.store ? bytes_of(conversation) : 0);
   response_keeper keeper;
   if (body.facts.store) keeper = {s.responses, s.world.date, caller, std::move(conversation)};
   to.writer_of = [keeper = std::move(keeper),
                   facts = std::move(body.facts)](const net::response_head& head) {
     return net::make_responses_writer(head, facts, keeper.of(head.id));
   };
-  for (const auto& name : chat.unknown) s.metrics->unknown_param(name);
+  note_unknown(to, s, chat.unknown);
+  return kept;
 }
 
 void read_message(request_reading& to, const service& s, std::string_view text) {
@@ -153,43 +164,48 @@ void read_message(request_reading& to, const service& s, std::string_view text) 
   check_model(s, body.model);
   to.params = std::move(body.params);
   to.prompts.push_back(
-      chat_tokens(s, body.messages, body.tools, body.template_kwargs, true, longest_prompt(s)));
+      chat_tokens(s, body.messages, body.tools, body.template_kwargs, body.end, longest_prompt(s)));
   // This API wants a bound of every answer, so clients send a large one: it is an upper bound, and
   // an answer may end because the context is full.
   const auto context = tokens_of_a_sequence(s), used = uint64_t{to.prompts.back().size()};
-  const auto room =
-      std::min<uint64_t>(context > used ? context - used : 0, s.rules.limits.tokens_per_request);
+  const auto left = context > used ? context - used : 0;
+  const auto room = std::min<uint64_t>(left, s.rules.limits.tokens_per_request);
   const bool clipped = room > 0 && *to.params.max_tokens > room;
   if (clipped) to.params.max_tokens = static_cast<uint32_t>(room);
   to.tools = std::move(body.tools);
   to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
   to.model = body.model;
   to.id_prefix = "msg_";
-  to.writer_of = [clipped](const net::response_head& head) {
-    return net::make_messages_writer(head, clipped);
+  to.writer_of = [fills = clipped && room == left](const net::response_head& head) {
+    return net::make_messages_writer(head, fills);
   };
-  for (const auto& name : body.unknown) s.metrics->unknown_param(name);
+  note_unknown(to, s, body.unknown);
 }
 
-/// Log probabilities of prompts, if they are wanted: bounded, and counted in the memory for bodies
-/// from before the first of them is computed.
-void ask_for_scores(request_reading& to, const service& s, net::http_body body) {
+/// Log probabilities of prompts, if they are wanted: bounded. Returns the bytes that they take.
+size_t ask_for_scores(request_reading& to, const service& s) {
   constexpr size_t of_token = sizeof(sampled_token), of_value = 2 * sizeof(gpu::token_logprob);
   const auto& p = to.params;
   std::optional<uint32_t> alternatives = p.prompt_logprobs;
   if (to.echo && p.logprobs) alternatives = std::max(alternatives.value_or(0), *p.logprobs);
-  if (!alternatives) return;
+  if (!alternatives) return 0;
   uint64_t tokens = 0;
   for (const auto& prompt : to.prompts) tokens += prompt.size();
   net::check_prompt_logprobs(tokens, *alternatives, to.choices, s.rules.limits,
                              p.prompt_logprobs ? "prompt_logprobs" : "logprobs");
+  to.scored = *alternatives + 1;
+  return tokens * (of_token + of_value * *alternatives);
+}
+
+/// What takes the place of the body in the memory for bodies, from before the first device works.
+void hold(request_reading& to, net::http_body body, size_t bytes) {
   body.text.clear();
   body.text.shrink_to_fit();
-  if (!body.share.hold(tokens * (of_token + of_value * *alternatives)))
+  if (!body.share.hold(bytes))
     throw net::no_capacity("the memory for request bodies, of which log probabilities of prompts "
-                           "are a part, is full (limits.bodies_bytes): retry soon");
+                           "and what responses repeat are a part, is full (limits.bodies_bytes): "
+                           "retry soon");
   to.share = std::move(body.share);
-  to.scored = *alternatives + 1;
 }
 
 /// Everything that can be refused is refused here or while its format is compiled, before any
@@ -199,11 +215,12 @@ void read(request_reading& to, const service& s, net::http_exchange& exchange, n
   net::check_content(exchange.request().headers);
   auto body = exchange.take_body();
   const char* prompt_field = "messages";
+  size_t kept = 0;
   if (route == net::api_route::completions) {
     read_completion(to, s, body.text);
     prompt_field = "prompt";
   } else if (route == net::api_route::responses) {
-    read_response(to, s, body.text, caller);
+    kept = read_response(to, s, body.text, caller);
     prompt_field = "input";
   } else if (route == net::api_route::messages) {
     read_message(to, s, body.text);
@@ -214,7 +231,8 @@ void read(request_reading& to, const service& s, net::http_exchange& exchange, n
   for (const auto& p : to.prompts) longest = std::max<uint64_t>(longest, p.size());
   to.max_tokens = net::resolve_max_tokens(to.params, longest, tokens_of_a_sequence(s),
                                           to.prompts.size(), s.rules.limits, prompt_field);
-  ask_for_scores(to, s, std::move(body));
+  kept += ask_for_scores(to, s);
+  hold(to, std::move(body), kept);
 }
 
 /// Takes a step of the reading; what it throws is what the request is refused with.
@@ -285,6 +303,7 @@ void prepare(request_state& st, request_reading&& x) {
   st.params = std::move(x.params);
   st.tools = std::move(x.tools);
   st.ignored_keywords = std::move(x.ignored_keywords);
+  st.ignored_fields = std::move(x.ignored_fields);
   st.constraint = std::move(x.constraint);
   st.choices = x.choices;
   st.echo = x.echo;
@@ -293,7 +312,7 @@ void prepare(request_state& st, request_reading&& x) {
   st.prompt_ends = std::move(x.prompt_ends);
   st.scored = x.scored;
   st.scores.resize(st.prompts.size());
-  st.score_share = std::move(x.share);
+  st.share = std::move(x.share);
   st.max_tokens = x.max_tokens;
   st.cache_scope = net::cache_scope(st.cache_scope, st.params.cache_salt);
   const auto& world = st.server->world;

@@ -19,7 +19,9 @@ using phase = request_sequence::phase;
 
 void quit_if_idle(request_ptr self) {
   const auto& st = self->state;
-  if (st.answered && !st.writing && st.unsent.empty() && st.open_questions == 0) self->quit();
+  // Of a pipeline that is lost nobody answers.
+  const bool waits = st.open_questions > 0 && !st.down;
+  if (st.answered && !st.writing && st.unsent.empty() && !waits) self->quit();
 }
 
 void leave_batch(request_ptr self, size_t index, bool tell) {

@@ -27,6 +27,13 @@ request_note::state state_of(const request_state& st, bool paused) {
   return some(phase::prefilling) ? state::prefilling : state::waiting;
 }
 
+/// That of its first one where there is no other.
+std::chrono::steady_clock::time_point last_token_of(const request_state& st) {
+  auto last = st.first_token;
+  for (const auto& s : st.sequences) last = std::max(last, s.last_token);
+  return last;
+}
+
 } // namespace
 
 net::usage_counts usage_of(const request_state& st) {
@@ -50,7 +57,9 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   times.queue = st.has_started ? seconds{st.started - st.arrived}.count() : times.e2e;
   if (st.has_started)
     times.prefill = seconds{(st.has_first_token ? st.first_token : now) - st.started}.count();
-  if (st.has_first_token) times.decode = seconds{now - st.first_token}.count();
+  times.decode = seconds{last_token_of(st) - st.first_token}.count();
+  times.gaps = seconds{st.gaps}.count();
+  times.gap_count = st.gap_count;
   times.prompt_tokens = usage.prompt_tokens;
   times.generated_tokens = usage.completion_tokens;
   times.max_tokens = st.max_tokens;

@@ -33,6 +33,7 @@ struct request_reading {
   net::tool_use tools;
   model::answer_reasoning reasoning;                    ///< chats of models that reason
   std::string ignored_keywords;                         ///< of schemas, for a header
+  std::string ignored_fields;                           ///< of the body, for a header
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format, tools and reasoning
   std::vector<std::vector<token_id>> prompts;
   std::vector<std::string> prompt_texts; ///< for echo
@@ -44,7 +45,7 @@ struct request_reading {
   uint32_t max_tokens = 0;
   bool echo = false;
   uint32_t scored = 0;        ///< log probabilities of prompts: 0: none; else 1 + alternatives
-  byte_budget::share share;   ///< of the memory for bodies: what those take
+  byte_budget::share share;   ///< of the memory for bodies: what those and the writer take
   std::string_view id_prefix; ///< of the answer
   /// Makes the writer of the answer.
   std::function<std::shared_ptr<net::answer_writer>(const net::response_head&)> writer_of;
@@ -97,6 +98,7 @@ struct request_state {
   net::generation_params params;
   net::tool_use tools;
   std::string ignored_keywords;                         ///< of schemas, for a header
+  std::string ignored_fields;                           ///< of the body, for a header
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format, tools and reasoning
   uint32_t choices = 1; ///< per prompt; more than params.n where the best are picked
   bool echo = false;
@@ -106,7 +108,7 @@ struct request_state {
   std::vector<std::string> prompt_ends;  ///< for echo, too
   uint32_t scored = 0;                   ///< as in request_reading
   std::vector<prompt_scores_ptr> scores; ///< by prompt; null until they are computed
-  byte_budget::share score_share;        ///< of the memory for bodies: what those take
+  byte_budget::share share; ///< of the memory for bodies: what those and the writer take
   uint32_t max_tokens = 0;
   std::vector<request_sequence> sequences; ///< prompt-major
   net::response_head head;
@@ -126,6 +128,9 @@ struct request_state {
   std::chrono::milliseconds deadline{}; ///< after `arrived`, as it was then
   std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
   bool has_started = false, has_first_token = false;
+  /// Between the tokens of a choice, of all choices together.
+  std::chrono::steady_clock::duration gaps{0};
+  uint64_t gap_count = 0;
   std::optional<std::chrono::steady_clock::time_point> admitted; ///< it has slots and a place
   std::optional<net::trace_context> trace;                       ///< nothing: it gets no spans
   std::vector<request_pause> pauses;                             ///< kept for its spans

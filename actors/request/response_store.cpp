@@ -29,12 +29,16 @@ size_t size_of(const net::chat_message& x) {
 
 size_t size_of(const kept_response& x) {
   constexpr size_t of_an_entry = 256;
-  size_t bytes = of_an_entry + sizeof x + x.id.size() + x.body.size();
-  for (const auto& m : x.messages) bytes += size_of(m);
-  return bytes;
+  return of_an_entry + sizeof x + x.id.size() + x.body.size() + bytes_of(x.messages);
 }
 
 } // namespace
+
+size_t bytes_of(const std::vector<net::chat_message>& conversation) {
+  size_t bytes = 0;
+  for (const auto& m : conversation) bytes += size_of(m);
+  return bytes;
+}
 
 void response_store::add(kept_response x, time now) {
   const auto bytes = size_of(x);

@@ -22,6 +22,9 @@ struct kept_response {
   std::vector<net::chat_message> messages{}; ///< the conversation, this answer included
 };
 
+/// Bytes that a conversation takes, roughly.
+size_t bytes_of(const std::vector<net::chat_message>& conversation);
+
 /// Thread-safe, in memory only. Bounded by age and by bytes: beyond either the oldest go.
 class response_store {
 public:

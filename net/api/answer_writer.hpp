@@ -29,7 +29,7 @@ public:
   virtual std::string text(uint32_t index, std::string_view piece,
                            const std::vector<token_logprobs>* logprobs,
                            const usage_counts& running) = 0;
-  /// More of the reasoning before the text of a choice.
+  /// More of the reasoning of a choice: before its text, or between two of its parts.
   virtual std::string reasoning(uint32_t index, std::string_view piece,
                                 const std::vector<token_logprobs>* logprobs,
                                 const usage_counts& running) = 0;

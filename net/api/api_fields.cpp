@@ -193,8 +193,6 @@ std::span<const unsupported_field> generation_unsupported() {
       {"spaces_between_special_tokens", "true"},
       {"truncate_prompt_tokens", ""},
       {"guided_whitespace_pattern", ""},
-      {"grammar", ""},
-      {"regex", ""},
       {"return_token_ids", "false"},
   };
   return fields;
@@ -263,7 +261,9 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
   s.min_p = body.optional<double>("min_p", {0, 1}).value_or(0);
   s.presence_penalty = body.optional<double>("presence_penalty", {-2, 2}).value_or(0);
   s.frequency_penalty = body.optional<double>("frequency_penalty", {-2, 2}).value_or(0);
-  s.repetition_penalty = body.optional<double>("repetition_penalty", {0.01, 100}).value_or(1);
+  const auto penalty = [&](const char* name) { return body.optional<double>(name, {0.01, 100}); };
+  const auto other = penalty("repeat_penalty"); // llama.cpp's name
+  s.repetition_penalty = penalty("repetition_penalty").value_or(other.value_or(1));
   s.seed = body.optional<int64_t>("seed");
   read_logit_bias(body, limits, s);
 
@@ -308,21 +308,25 @@ void refuse_other_ends(const generation_params& p, const std::string& stop) {
   refuse(!p.stop_token_ids.empty(), "stop_token_ids");
 }
 
-void check_combinations(const generation_params& p, size_t prompts, const api_limits& limits) {
+void check_combinations(const generation_params& p) {
   refuse_other_ends(p);
   if (!p.max_tokens) return;
   if (p.min_tokens > *p.max_tokens)
     throw invalid_value("min_tokens", "min_tokens is " + std::to_string(p.min_tokens)
                                           + ", more than " + std::string(p.max_tokens_field) + ", "
                                           + std::to_string(*p.max_tokens));
-  const uint64_t tokens = uint64_t{p.n} * prompts * *p.max_tokens;
+}
+
+void check_budget(const generation_params& p, size_t prompts, const api_limits& limits) {
+  const uint64_t tokens = uint64_t{p.drawn()} * prompts * p.max_tokens.value_or(0);
   if (tokens > limits.tokens_per_request)
     throw invalid_value(std::string(p.max_tokens_field),
-                        "n x prompts x " + std::string(p.max_tokens_field) + " is "
-                            + std::to_string(p.n) + " x " + std::to_string(prompts) + " x "
+                        std::string(p.drawn() > p.n ? "best_of" : "n") + " x prompts x "
+                            + std::string(p.max_tokens_field) + " is " + std::to_string(p.drawn())
+                            + " x " + std::to_string(prompts) + " x "
                             + std::to_string(*p.max_tokens) + " = " + std::to_string(tokens)
                             + ", at most " + std::to_string(limits.tokens_per_request)
-                            + " is allowed");
+                            + " is allowed by limits.tokens_per_request of this server");
 }
 
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits) {
@@ -353,6 +357,7 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
     message.name = item.optional_string("name", {0, 64}).value_or("");
     const auto reasoning = item.optional_string("reasoning_content");
     message.reasoning = item.optional_string("reasoning").value_or(reasoning.value_or(""));
+    message.prefix = item.optional<bool>("prefix").value_or(false);
     item.find("annotations"); // of an answer; they have no effect
     read_members_of_template(item, limits, message);
   }

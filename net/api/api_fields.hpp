@@ -51,7 +51,11 @@ void check_prompt_logprobs(uint64_t tokens, uint32_t alternatives, uint32_t choi
                            const api_limits& limits, const std::string& field);
 
 /// Checks across several fields.
-void check_combinations(const generation_params& params, size_t prompts, const api_limits& limits);
+void check_combinations(const generation_params& params);
+
+/// Throws api_error where all choices of all prompts may have more tokens than a request may. Comes
+/// after the check against the context, by which clients know how to go on.
+void check_budget(const generation_params& params, size_t prompts, const api_limits& limits);
 
 /// Fields that would end an output elsewhere than its format does: throws api_error. `stop`: the
 /// name of the field of stop texts.

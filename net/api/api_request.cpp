@@ -19,8 +19,6 @@ constexpr unsupported_field chat_unsupported[] = {
     {"web_search_options", ""},
     {"documents", "[]"},
     {"chat_template", ""},
-    {"add_generation_prompt", "true"},
-    {"continue_final_message", "false"},
     {"add_special_tokens", "false"},
     {"echo", "false"},
     {"best_of", "1"},
@@ -61,7 +59,35 @@ std::vector<prompt_input> read_prompts(const json_value& value, const api_limits
   return prompts;
 }
 
+/// `add_generation_prompt`, `continue_final_message`, and `prefix` of the last message, which means
+/// the same.
+prompt_end read_prompt_end(json_object_reader& body, const std::vector<chat_message>& messages) {
+  const auto& last = messages.back();
+  for (size_t i = 0; i + 1 < messages.size(); ++i)
+    if (messages[i].prefix)
+      throw invalid_value(json_index("messages", i) + ".prefix",
+                          json_index("messages", i)
+                              + ".prefix is true, and only the last message can be continued");
+  const auto asked = body.optional<bool>("add_generation_prompt");
+  const bool told = body.optional<bool>("continue_final_message").value_or(false);
+  if (!told && !last.prefix) return asked.value_or(true) ? prompt_end::asks : prompt_end::as_it_is;
+  if (asked.value_or(false))
+    throw invalid_value("add_generation_prompt",
+                        "add_generation_prompt cannot be true where the last message is continued");
+  if (!may_go_on(last))
+    throw invalid_value("messages", "the last message cannot be continued: it must be the "
+                                    "assistant's, with a text and without tool calls");
+  return prompt_end::continues;
+}
+
 } // namespace
+
+void refuse_rest_of_format(const chat_request& request) {
+  const auto& format = request.params.format;
+  if (request.end == prompt_end::continues && format)
+    throw invalid_value(format->field, std::string{format->field}
+                                           + " is not allowed where the last message is continued");
+}
 
 chat_request parse_chat_request(std::string_view text, const api_limits& limits) {
   return parse_body(text, limits, [&](json_object_reader& body) {
@@ -83,9 +109,11 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     p.prompt_logprobs = read_prompt_logprobs(body, limits, p.stream);
     if (request.tools.active()) refuse_endless(p);
     request.template_kwargs = read_template_kwargs(body);
+    request.end = read_prompt_end(body, request.messages);
+    refuse_rest_of_format(request);
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, chat_unsupported);
-    check_combinations(p, 1, limits);
+    check_combinations(p);
     request.unknown = take_unknown(body, limits);
     return request;
   });
@@ -102,16 +130,15 @@ completion_request parse_completion_request(std::string_view text, const api_lim
     p.prompt_logprobs = read_prompt_logprobs(body, limits, p.stream);
     request.echo = body.optional<bool>("echo").value_or(false);
     request.markers = read_markers(body);
-    request.best_of = body.optional<uint32_t>("best_of", {0, limits.best_of}).value_or(p.n);
-    if (request.best_of == 0) request.best_of = p.n;
-    if (request.best_of < p.n)
-      throw invalid_value("best_of", "best_of is " + std::to_string(request.best_of)
-                                         + ", less than n, " + std::to_string(p.n));
-    if (request.best_of > p.n && p.stream)
+    p.best_of = body.optional<uint32_t>("best_of", {0, limits.best_of}).value_or(0);
+    if (p.best_of > 0 && p.best_of < p.n)
+      throw invalid_value("best_of", "best_of is " + std::to_string(p.best_of) + ", less than n, "
+                                         + std::to_string(p.n));
+    if (p.best_of > p.n && p.stream)
       throw invalid_value("best_of", "best_of greater than n is not allowed with stream: true");
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, completion_unsupported);
-    check_combinations(p, request.prompts.size(), limits);
+    check_combinations(p);
     request.unknown = take_unknown(body, limits);
     return request;
   });
@@ -127,15 +154,14 @@ tokenize_request parse_tokenize_request(std::string_view text, const api_limits&
       throw invalid_value("prompt", "give either prompt or messages");
     if (chat) {
       request.messages = read_messages(body, limits);
+      request.end = read_prompt_end(body, request.messages);
       request.tools = read_tool_use(body);
     }
     request.add_special_tokens = body.optional<bool>("add_special_tokens").value_or(true);
     request.markers = read_markers(body);
-    request.add_generation_prompt = body.optional<bool>("add_generation_prompt").value_or(true);
     request.return_token_strs = body.optional<bool>("return_token_strs").value_or(false);
     request.template_kwargs = read_template_kwargs(body);
-    constexpr unsupported_field fields[] = {{"chat_template", ""},
-                                            {"continue_final_message", "false"}};
+    constexpr unsupported_field fields[] = {{"chat_template", ""}};
     refuse_unsupported(body, fields);
     request.unknown = take_unknown(body, limits);
     return request;
@@ -206,16 +232,18 @@ uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tok
   if (params.max_tokens ? *params.max_tokens > room : least > room)
     throw context_length_exceeded(
         prompt_tokens, params.max_tokens.value_or(least), context,
-        std::string(room > 0 && params.max_tokens ? params.max_tokens_field : prompt_field));
+        std::string(room > 0 && params.max_tokens ? params.max_tokens_field : prompt_field),
+        params.max_tokens_field);
   generation_params resolved = params;
   if (!resolved.max_tokens) {
     // What was not asked for must not be refused: the default also fits the request's own budget.
-    const uint64_t share = limits.tokens_per_request / (uint64_t{params.n} * prompts);
+    const uint64_t share = limits.tokens_per_request / (uint64_t{params.drawn()} * prompts);
     const uint64_t usual = std::max<uint64_t>(limits.default_max_tokens, params.min_tokens);
     resolved.max_tokens =
         static_cast<uint32_t>(std::max<uint64_t>(1, std::min({room, usual, share})));
   }
-  check_combinations(resolved, prompts, limits);
+  check_combinations(resolved);
+  check_budget(resolved, prompts, limits);
   return *resolved.max_tokens;
 }
 

@@ -16,6 +16,9 @@ scale_request parse_scale_request(std::string_view body);
 /// {"worker":"attention-1"}: its name or its seat.
 std::string parse_drain_request(std::string_view body);
 
+/// 400 where a response format is to hold for an answer that goes on with the last message.
+void refuse_rest_of_format(const chat_request& request);
+
 /// The number of tokens each choice may generate, given the prompt length: the requested one, else
 /// what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
 /// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`

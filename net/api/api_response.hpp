@@ -1,6 +1,7 @@
 /// Answer bodies of the API as text. Pure; members are always written in the same order.
 #pragma once
 
+#include "net/api/answer_parts.hpp"
 #include "net/api/tool_use.hpp"
 
 #include <cstdint>
@@ -69,6 +70,7 @@ struct response_choice {
   uint32_t index = 0;
   std::string text;
   std::string reasoning{};             ///< before the text; not of completions
+  std::vector<part_end> ends{};        ///< where reasoning follows text: those of parts
   std::vector<tool_call> tool_calls{}; ///< chat only
   finish_reason reason = finish_reason::stop;
   stop_reason stopped_by;

@@ -33,7 +33,7 @@ struct api_limits {
   uint32_t stop_strings = 16;
   uint32_t stop_string_bytes = 256;      ///< of each
   std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: the context length
-  uint32_t tokens_per_request = 65'536;  ///< n x prompts x max_tokens
+  uint32_t tokens_per_request = 65'536;  ///< n, or best_of, x prompts x max_tokens
   uint32_t default_max_tokens = 4'096;   ///< chat, where the context has room
   uint32_t vocabulary = 0;               ///< token ids must be below; 0: not checked here
   bool strict = false;                   ///< unknown fields are 400 instead of ignored and counted
@@ -58,7 +58,8 @@ struct sampling_params {
 struct generation_params {
   sampling_params sampling;
   uint32_t n = 1;
-  std::optional<uint32_t> max_tokens;               ///< none: see resolve_max_tokens()
+  uint32_t best_of = 0;               ///< sequences of a prompt, of which the best n are told; 0: n
+  std::optional<uint32_t> max_tokens; ///< none: see resolve_max_tokens()
   std::string_view max_tokens_field = "max_tokens"; ///< the field in the body, for errors
   uint32_t min_tokens = 0;
   std::vector<std::string> stop;
@@ -75,6 +76,9 @@ struct generation_params {
   std::string request_id;         ///< empty: none in the body
   std::string cache_salt;         ///< requests share KV only with the same salt
   bool include_reasoning = true;  ///< answers tell the reasoning before them
+
+  /// Sequences that are generated for a prompt.
+  uint32_t drawn() const { return best_of > n ? best_of : n; }
 };
 
 struct chat_message {
@@ -86,11 +90,25 @@ struct chat_message {
   std::vector<std::string> parts{};    ///< the texts of `content`, where it was an array of parts
   std::string reasoning{};             ///< assistant: reasoning before `content`
   json_value::object more{};           ///< members for the chat template only
+  bool prefix = false;                 ///< the last one: the answer goes on with it
 };
+
+/// Where the prompt of a conversation ends.
+enum class prompt_end : uint8_t {
+  asks,     ///< with what has the model answer
+  as_it_is, ///< behind the last message
+  continues ///< within the last message, which the answer goes on with
+};
+
+/// May an answer go on with it?
+inline bool may_go_on(const chat_message& m) {
+  return m.role == "assistant" && !m.content.empty() && m.tool_calls.empty();
+}
 
 struct chat_request {
   std::string model;
   std::vector<chat_message> messages; ///< at least one
+  prompt_end end = prompt_end::asks;
   tool_use tools;
   generation_params params;
   json_value::object template_kwargs; ///< data for the chat template
@@ -103,11 +121,11 @@ using prompt_input = std::variant<std::string, std::vector<uint32_t>>;
 struct completion_request {
   std::string model;
   std::vector<prompt_input> prompts; ///< at least one; choice index = prompt * n + k
-  generation_params params;          ///< max_tokens is always present (default 16, 0 allowed)
+  /// max_tokens is always present (default 16, 0 allowed); best_of > n never with stream.
+  generation_params params;
   bool echo = false;
   /// Whether texts of control tokens in a prompt are parsed as these tokens: `parse_special`.
   model::special markers = model::special::allowed;
-  uint32_t best_of = 1; ///< >= n; > n never with stream
   std::vector<std::string> unknown;
 };
 
@@ -118,7 +136,7 @@ struct tokenize_request {
   tool_use tools;
   bool add_special_tokens = true;
   model::special markers = model::special::allowed; ///< in `prompt`, as above
-  bool add_generation_prompt = true;
+  prompt_end end = prompt_end::asks;
   bool return_token_strs = false;
   json_value::object template_kwargs;
   std::vector<std::string> unknown;

@@ -36,9 +36,13 @@ std::string_view named(std::string_view header, std::string_view mark) {
 } // namespace
 
 /// Messages of one kind are apart.
-void channel_reader::begin(state x, std::string& out) {
-  auto& has = x == state::reasoning ? has_reasoning_ : has_text_;
-  if (std::exchange(has, true) && x != state::call) out += "\n\n";
+void channel_reader::begin(state x, reasoning_piece& out) {
+  const bool reasons = x == state::reasoning;
+  const auto before = out.ends.empty() ? part_end{} : out.ends.back();
+  if (reasons && out.text.size() > before.text)
+    out.ends.push_back({out.reasoning.size(), out.text.size()});
+  auto& has = reasons ? has_reasoning_ : has_text_;
+  if (std::exchange(has, true) && x != state::call) (reasons ? out.reasoning : out.text) += "\n\n";
   state_ = x;
 }
 
@@ -50,14 +54,14 @@ bool channel_reader::read_header(reasoning_piece& out) {
     if (held_.size() < all.size() && all.starts_with(held_)) return false;
     const bool is_text = held_.starts_with(all);
     if (is_text) held_.erase(0, all.size());
-    begin(is_text ? state::text : state::call, out.text);
+    begin(is_text ? state::text : state::call, out);
     if (!is_text) out.text += ">>>"; // which the prompt has ended with
     return true;
   }
   const auto end = held_.find(message_mark);
   const bool is_header = begin_alike(held_, channel_mark) || begin_alike(held_, " to=");
   if (!is_header || std::min(end, held_.size()) > header_max) {
-    begin(state::text, out.text);
+    begin(state::text, out);
     return true;
   }
   if (end == held_.npos) return false;
@@ -65,12 +69,12 @@ bool channel_reader::read_header(reasoning_piece& out) {
   auto to = named(header, to_mark);
   constexpr std::string_view functions = "functions.";
   if (to.starts_with(functions)) {
-    begin(state::call, out.text);
+    begin(state::call, out);
     (((out.text += channel_mark) += "commentary to=") += to) += " <|constrain|>json<|message|>";
   } else if (named(header, channel_mark) == "analysis" || !to.empty()) {
-    begin(state::reasoning, out.reasoning);
+    begin(state::reasoning, out);
   } else {
-    begin(state::text, out.text);
+    begin(state::text, out);
   }
   held_.erase(0, end + message_mark.size());
   return true;

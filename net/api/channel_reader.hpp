@@ -2,16 +2,19 @@
 #pragma once
 
 #include "model/chat/reasoning.hpp"
+#include "net/api/answer_parts.hpp"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lamella::net {
 
-/// A piece of an answer: reasoning, followed by text.
+/// A piece of an answer: reasoning, followed by text; or several such parts.
 struct reasoning_piece {
   std::string reasoning, text;
+  std::vector<part_end> ends{}; ///< of its parts but the last
 };
 
 /// Reads the forms of answers that are more than marks around reasoning (model/chat/reasoning.hpp).
@@ -38,7 +41,7 @@ private:
   bool read_header(reasoning_piece& out);
   bool read_body(reasoning_piece& out);
   bool read_behind();
-  void begin(state x, std::string& out);
+  void begin(state x, reasoning_piece& out);
 
   model::answer_form form_;
   state state_ = state::header;

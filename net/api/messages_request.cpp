@@ -2,6 +2,7 @@
 
 #include "base/json_writer.hpp"
 #include "net/api/api_fields.hpp"
+#include "net/api/api_request.hpp"
 
 #include <array>
 
@@ -257,11 +258,32 @@ bool wants_thinking(json_object_reader& body) {
   return thinking.required_string("type", {1, 64}) != "disabled";
 }
 
+/// A bound of 0 has the prompt computed and cached, and nothing else; what asks for more is refused
+/// beside it.
+void refuse_beside_zero(json_object_reader& body, const chat_request& request) {
+  const auto& p = request.params;
+  if (*p.max_tokens > 0) return;
+  const auto refuse = [](bool asked, const std::string& field) {
+    if (asked)
+      throw invalid_value(field, field
+                                     + " is not allowed with max_tokens: 0, which computes the "
+                                       "prompt alone: remove it, or raise max_tokens");
+  };
+  refuse(p.stream, "stream");
+  refuse(p.format.has_value(), p.format ? p.format->field : "");
+  refuse(request.tools.what == tool_use::choice::required, "tool_choice");
+  const auto* thinking = body.find("thinking");
+  const auto* type = thinking == nullptr ? nullptr : thinking->find("type");
+  const auto* word = type == nullptr ? nullptr : type->get_if<std::string>();
+  refuse(word != nullptr && *word == "enabled", "thinking");
+}
+
 /// What becomes the prompt.
 chat_request read_prompt(json_object_reader& body, const api_limits& limits) {
   chat_request request;
   request.model = body.required_string("model", {1, 256});
   request.messages = read_turns(body, limits);
+  if (may_go_on(request.messages.back())) request.end = prompt_end::continues;
   request.tools = read_tools(body);
   request.template_kwargs = read_template_kwargs(body);
   for (const char* name : without_effect) body.find(name);
@@ -274,16 +296,18 @@ chat_request read_prompt(json_object_reader& body, const api_limits& limits) {
 chat_request parse_messages_request(std::string_view text, const api_limits& limits) {
   return parse_body(text, limits, [&](json_object_reader& body) {
     auto request = read_prompt(body, limits);
-    if (request.messages.back().role == "assistant")
-      throw invalid_value("messages", "messages must end with one of the user: this server does "
-                                      "not continue a message of the assistant");
-    auto& p = request.params = read_generation(body, limits, 1);
+    if (request.messages.back().role == "assistant" && request.end != prompt_end::continues)
+      throw invalid_value("messages", "messages must end with one of the user, or with a text of "
+                                      "the assistant, which the answer continues");
+    auto& p = request.params = read_generation(body, limits, 0);
     p.include_reasoning = wants_thinking(body);
     body.require("max_tokens");
     read_output_config(body, p);
     read_stop_sequences(body, limits, p);
     if (request.tools.active()) refuse_endless(p);
     refuse_other_ends(p, "stop_sequences");
+    refuse_beside_zero(body, request);
+    refuse_rest_of_format(request);
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, unsupported);
     request.unknown = take_unknown(body, limits);

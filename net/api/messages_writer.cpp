@@ -2,6 +2,8 @@
 
 #include "base/json_writer.hpp"
 
+#include <utility>
+
 namespace lamella::net {
 
 namespace {
@@ -37,13 +39,18 @@ public:
     begin_message(w);
     w.key("content").begin_array();
     for (const auto& choice : choices) {
-      if (!choice.reasoning.empty()) {
-        w.begin_object();
-        write_thinking(w, choice.reasoning);
-        w.end_object();
+      for (const auto& part : parts_of(choice.reasoning, choice.text, choice.ends)) {
+        if (!part.reasoning.empty()) {
+          w.begin_object();
+          write_thinking(w, behind_gap(part.reasoning, has_thinking_));
+          w.end_object();
+        }
+        if (!part.text.empty())
+          w.begin_object()
+              .member("type", "text")
+              .member("text", behind_gap(part.text, has_text_))
+              .end_object();
       }
-      if (!choice.text.empty())
-        w.begin_object().member("type", "text").member("text", choice.text).end_object();
       for (const auto& x : choice.tool_calls) {
         w.begin_object().member("type", "tool_use").member("id", x.id).member("name", x.name);
         write_input(w, x.arguments);
@@ -73,9 +80,12 @@ public:
                    const usage_counts&) override {
     if (piece.empty() || in_call_) return {}; // nothing is said behind a call
     std::string out;
-    if (in_thinking_) out = close_block();
-    if (!open_)
+    if (!open_ || in_thinking_) {
+      piece = behind_gap(piece, has_text_);
+      if (piece.empty()) return {};
+      out = close_block();
       out += open_block([](json_writer& w) { w.member("type", "text").member("text", ""); });
+    }
     return out
            + delta([&](json_writer& w) { w.member("type", "text_delta").member("text", piece); });
   }
@@ -84,8 +94,11 @@ public:
                         const usage_counts&) override {
     if (piece.empty()) return {};
     std::string out;
-    if (!open_) {
-      out = open_block([](json_writer& w) { write_thinking(w, ""); });
+    if (!in_thinking_) { // the first, or behind a block of something else
+      piece = behind_gap(piece, has_thinking_);
+      if (piece.empty()) return {};
+      out = close_block();
+      out += open_block([](json_writer& w) { write_thinking(w, ""); });
       in_thinking_ = true;
     }
     return out + delta([&](json_writer& w) {
@@ -135,6 +148,11 @@ public:
   std::string_view call_prefix() const override { return "toolu_"; }
 
 private:
+  /// What a block of a kind begins with: not with what keeps it apart from one before it.
+  static std::string_view behind_gap(std::string_view text, bool& has) {
+    return std::exchange(has, true) ? without_gap(text) : text;
+  }
+
   /// Nobody has signed it: it is read back as it is.
   static void write_thinking(json_writer& w, std::string_view text) {
     w.member("type", "thinking").member("thinking", text).member("signature", "");
@@ -200,6 +218,7 @@ private:
   uint32_t block_ = 0;
   bool open_ = false; ///< the block of that number
   bool in_call_ = false, in_thinking_ = false;
+  bool has_text_ = false, has_thinking_ = false; ///< a block of it
   finish_reason reason_ = finish_reason::stop;
   stop_reason stopped_by_;
 };

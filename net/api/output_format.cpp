@@ -47,6 +47,12 @@ output_format grammar_at(const json_value& value, const std::string& path) {
   return out;
 }
 
+/// Names of llama.cpp and SGLang ask for nothing with an empty text.
+bool is_empty(const json_value& value) {
+  const auto* text = value.get_if<std::string>();
+  return text != nullptr && text->empty();
+}
+
 output_format schema_format(const json_value& value, const std::string& path) {
   output_format out{kind::schema, path};
   out.schema = schema_at(value, path);
@@ -147,6 +153,10 @@ std::optional<output_format> read_output_format(json_object_reader& body) {
   if (const auto* x = body.find("guided_regex")) found.push_back(regex_at(*x, "guided_regex"));
   if (const auto* x = body.find("guided_grammar"))
     found.push_back(grammar_at(*x, "guided_grammar"));
+  if (const auto* x = body.find("regex"); x && !is_empty(*x))
+    found.push_back(regex_at(*x, "regex"));
+  for (const auto* name : {"grammar", "ebnf"})
+    if (const auto* x = body.find(name); x && !is_empty(*x)) found.push_back(grammar_at(*x, name));
   if (const auto* x = body.find("guided_choice")) found.push_back(choice_at(*x, "guided_choice"));
   if (found.empty()) return {};
   if (found.size() > 1)

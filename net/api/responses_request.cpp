@@ -50,9 +50,9 @@ void refuse_other_names(json_object_reader& body) {
 }
 
 /// Up to 16 pairs of strings, which are repeated in the answer.
-json_value read_metadata(json_object_reader& body) {
+std::string read_metadata(json_object_reader& body) {
   const auto* value = body.find("metadata");
-  if (value == nullptr) return json_value::object{};
+  if (value == nullptr) return "{}";
   const auto* members = value->get_if<json_value::object>();
   if (members == nullptr)
     throw invalid_value("metadata",
@@ -66,24 +66,24 @@ json_value read_metadata(json_object_reader& body) {
       throw invalid_value("metadata", "metadata has a key of more than 64 bytes: shorten it");
     json_string(text, "metadata." + key, {0, 512});
   }
-  return *value;
+  return to_json(*value);
 }
 
-json_value read_reasoning(json_object_reader& body) {
+std::string read_reasoning(json_object_reader& body) {
   const auto* value = body.find("reasoning");
-  if (value == nullptr) return json_value::object{{"effort", nullptr}, {"summary", nullptr}};
+  if (value == nullptr) return R"({"effort":null,"summary":null})";
   json_object_reader reasoning(*value, "reasoning", body);
   // They have no effect on models that know no effort.
   for (const char* name : {"effort", "summary", "generate_summary", "context", "mode"})
     reasoning.optional_string(name, {1, 64});
-  return *value;
+  return to_json(*value);
 }
 
 /// `text`, and the format that it asks for.
-json_value read_text(json_object_reader& body, generation_params& p) {
-  json_value plain = json_value::object{{"format", json_value::object{{"type", "text"}}}};
+std::string read_text(json_object_reader& body, generation_params& p) {
+  const json_value plain = json_value::object{{"format", json_value::object{{"type", "text"}}}};
   const auto* value = body.find("text");
-  if (value == nullptr) return plain;
+  if (value == nullptr) return to_json(plain);
   json_object_reader text(*value, "text", body);
   text.optional_string("verbosity", {1, 64}); // without effect
   if (auto format = read_flat_format(text, "format")) {
@@ -92,11 +92,11 @@ json_value read_text(json_object_reader& body, generation_params& p) {
                                                + format->field + ": use one format");
     p.format = std::move(format);
   }
-  if (value->find("format") != nullptr && !value->find("format")->is_null()) return *value;
+  if (value->find("format") != nullptr && !value->find("format")->is_null()) return to_json(*value);
   auto members = *value->get_if<json_value::object>();
   std::erase_if(members, [](const auto& member) { return member.first == "format"; });
   members.insert(members.begin(), plain.get_if<json_value::object>()->front());
-  return members;
+  return to_json(members);
 }
 
 /// Whether `include` asks for log probabilities. What it names of tools that run on servers cannot
@@ -120,14 +120,16 @@ bool includes_logprobs(json_object_reader& body) {
   return wanted;
 }
 
-/// A member that the answer repeats as it came, for as long as the request lives and several times
-/// in a stream; null where it is absent.
-const json_value* repeated(json_object_reader& body, const std::string& name) {
+/// The JSON of a member that the answer repeats as it came, for as long as the request lives and
+/// several times in a stream; nothing where it is absent.
+std::optional<std::string> repeated(json_object_reader& body, const std::string& name) {
   const auto* value = body.find(name);
-  if (value != nullptr && to_json(*value).size() > repeated_bytes_max)
+  if (value == nullptr) return {};
+  auto text = to_json(*value);
+  if (text.size() > repeated_bytes_max)
     throw invalid_value(name, name + " is larger than " + std::to_string(repeated_bytes_max)
                                   + " bytes, and would be repeated in the answer: shorten it");
-  return value;
+  return text;
 }
 
 /// What is repeated as it came, and the bounds of the answer.
@@ -148,12 +150,12 @@ void read_facts(json_object_reader& body, const api_limits& limits, responses_re
   facts.temperature = p.sampling.temperature;
   facts.top_p = p.sampling.top_p;
   facts.parallel_tool_calls = to.chat.tools.parallel;
-  if (const auto* x = repeated(body, "tools")) facts.tools = *x;
-  if (const auto* x = repeated(body, "tool_choice")) facts.tool_choice = *x;
+  if (auto x = repeated(body, "tools")) facts.tools = std::move(*x);
+  if (auto x = repeated(body, "tool_choice")) facts.tool_choice = std::move(*x);
   facts.store = body.optional<bool>("store").value_or(true);
   facts.previous_id = body.optional_string("previous_response_id", {1, 128}).value_or("");
-  const auto text = [&](const char* name, json_value& member) {
-    if (auto x = body.optional_string(name, {0, 512})) member = std::move(*x);
+  const auto text = [&](const char* name, std::string& member) {
+    if (auto x = body.optional_string(name, {0, 512})) member = to_json(json_value(std::move(*x)));
   };
   text("user", facts.user);
   text("safety_identifier", facts.safety_identifier);
@@ -178,7 +180,7 @@ responses_request parse_responses_request(std::string_view text, const api_limit
     chat.template_kwargs = read_template_kwargs(body);
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, unsupported);
-    check_combinations(p, 1, limits);
+    check_combinations(p);
     chat.unknown = take_unknown(body, limits);
     return to;
   });

@@ -10,22 +10,29 @@
 
 namespace lamella::net {
 
-/// What a response repeats of its request.
+/// What a response repeats of its request. Values are kept as the text of their JSON, of which the
+/// request's memory is a known part.
 struct response_facts {
   std::optional<std::string> instructions;
   std::optional<uint32_t> max_output_tokens;
   std::string previous_id; ///< of the response that it continues; empty: none
-  json_value tools = json_value::array{};
-  json_value tool_choice = "auto";
-  json_value text;      ///< format and verbosity
-  json_value reasoning; ///< effort and summary
-  json_value metadata = json_value::object{};
-  json_value user, safety_identifier, prompt_cache_key; ///< null: none
+  std::string tools = "[]";
+  std::string tool_choice = R"("auto")";
+  std::string text;      ///< format and verbosity
+  std::string reasoning; ///< effort and summary
+  std::string metadata = "{}";
+  std::string user = "null", safety_identifier = "null", prompt_cache_key = "null";
   bool parallel_tool_calls = true;
   bool store = true; ///< the response may be continued and asked for
   double temperature = 1, top_p = 1;
   uint32_t top_logprobs = 0;
   bool logprobs = false; ///< the texts have log probabilities
+
+  /// Of what has no bound of its own but that of a body.
+  size_t bytes() const {
+    return (instructions ? instructions->size() : 0) + tools.size() + tool_choice.size()
+           + text.size() + reasoning.size() + metadata.size();
+  }
 };
 
 struct responses_request {

@@ -8,10 +8,10 @@ namespace lamella::net {
 
 namespace {
 
-enum class kind : uint8_t { reasoning, message, call };
+enum class output_kind : uint8_t { reasoning, message, call };
 
-struct item {
-  kind what = kind::message;
+struct output_item {
+  output_kind what = output_kind::message;
   std::string id, call_id, name;
   std::string text; ///< of the reasoning or the message, or the call's arguments
   std::vector<token_logprobs> logprobs{};
@@ -19,27 +19,15 @@ struct item {
 };
 
 /// The 24 characters behind the prefix of an id.
-std::string_view behind_prefix(std::string_view id) { return id.substr(id.find('_') + 1); }
+std::string behind_prefix(std::string_view id) { return std::string{id.substr(id.find('_') + 1)}; }
 
-item message_of(const response_head& head) {
-  return {kind::message, std::string{"msg_"}.append(behind_prefix(head.id)), {}, {}, {}};
-}
-
-item reasoning_of(const response_head& head) {
-  return {kind::reasoning, std::string{"rs_"}.append(behind_prefix(head.id)), {}, {}, {}};
-}
-
-item call_of(std::string_view id, std::string_view name) {
-  return {kind::call,
-          std::string{"fc_"}.append(behind_prefix(id)),
-          std::string{id},
-          std::string{name},
-          {}};
+output_item call_item(std::string_view id, std::string_view name) {
+  return {output_kind::call, "fc_" + behind_prefix(id), std::string{id}, std::string{name}, {}};
 }
 
 /// Of a message or of reasoning: the only one.
-void write_part(json_writer& w, const item& x) {
-  if (x.what == kind::reasoning) {
+void write_part(json_writer& w, const output_item& x) {
+  if (x.what == output_kind::reasoning) {
     w.begin_object().member("type", "reasoning_text").member("text", x.text).end_object();
     return;
   }
@@ -49,16 +37,16 @@ void write_part(json_writer& w, const item& x) {
   w.end_object();
 }
 
-void write_item(json_writer& w, const item& x, std::string_view status) {
+void write_item(json_writer& w, const output_item& x, std::string_view status) {
   w.begin_object().member("id", x.id);
-  w.member("type", x.what == kind::call        ? "function_call"
-                   : x.what == kind::reasoning ? "reasoning"
-                                               : "message");
+  w.member("type", x.what == output_kind::call        ? "function_call"
+                   : x.what == output_kind::reasoning ? "reasoning"
+                                                      : "message");
   w.member("status", status);
-  if (x.what == kind::call) {
+  if (x.what == output_kind::call) {
     w.member("call_id", x.call_id).member("name", x.name).member("arguments", x.text);
   } else {
-    if (x.what == kind::reasoning)
+    if (x.what == output_kind::reasoning)
       w.key("summary").begin_array().end_array();
     else
       w.member("role", "assistant");
@@ -99,13 +87,13 @@ void write_facts(json_writer& w, const response_facts& facts) {
                facts.max_output_tokens.value_or(0));
   w.null_member("max_tool_calls").member("parallel_tool_calls", facts.parallel_tool_calls);
   text_or_null("previous_response_id", !facts.previous_id.empty(), facts.previous_id);
-  w.member("prompt_cache_key", facts.prompt_cache_key).member("reasoning", facts.reasoning);
-  w.member("safety_identifier", facts.safety_identifier).member("service_tier", "default");
+  w.key("prompt_cache_key").raw(facts.prompt_cache_key).key("reasoning").raw(facts.reasoning);
+  w.key("safety_identifier").raw(facts.safety_identifier).member("service_tier", "default");
   w.member("store", facts.store).member("temperature", facts.temperature);
-  w.member("text", facts.text).member("tool_choice", facts.tool_choice);
-  w.member("tools", facts.tools).member("top_logprobs", facts.top_logprobs);
-  w.member("top_p", facts.top_p).member("truncation", "disabled").member("user", facts.user);
-  w.member("metadata", facts.metadata);
+  w.key("text").raw(facts.text).key("tool_choice").raw(facts.tool_choice);
+  w.key("tools").raw(facts.tools).member("top_logprobs", facts.top_logprobs);
+  w.member("top_p", facts.top_p).member("truncation", "disabled").key("user").raw(facts.user);
+  w.key("metadata").raw(facts.metadata);
 }
 
 class responses_writer final : public answer_writer {
@@ -145,15 +133,28 @@ private:
   std::string event_of_response(std::string_view type, const std::string& response);
   /// An event of the newest item, or of its only part.
   template <class Write> std::string event_of_item(std::string_view type, const Write& write);
-  std::string open_item(item x);
+  size_t count(output_kind what) const {
+    return static_cast<size_t>(std::ranges::count(output_, what, &output_item::what));
+  }
+  /// A message or reasoning, behind what there is.
+  output_item next(output_kind what) const {
+    const auto before = count(what);
+    return {what,
+            (what == output_kind::reasoning ? "rs_" : "msg_") + behind_prefix(head_.id)
+                + (before > 0 ? "_" + std::to_string(before) : ""),
+            {},
+            {},
+            {}};
+  }
+  std::string open_item(output_item x);
   std::string close_item(std::string_view status);
   void keep(const std::string& body);
 
   response_head head_;
   response_facts facts_;
   keep_response keep_;
-  std::vector<item> output_;
-  std::vector<token_logprobs> early_; ///< of tokens before the message that were no text yet
+  std::vector<output_item> output_;
+  std::vector<token_logprobs> early_; ///< of tokens before a message that were no text yet
   finish_reason reason_ = finish_reason::stop;
   uint64_t next_number_ = 0;
 };
@@ -195,17 +196,20 @@ std::string responses_writer::response(std::string_view status, const usage_coun
 std::string responses_writer::body(std::span<const response_choice> choices,
                                    const usage_counts& usage, const response_metrics* metrics) {
   for (const auto& choice : choices) {
-    if (!choice.reasoning.empty()) {
-      output_.push_back(reasoning_of(head_));
-      output_.back().text = choice.reasoning;
-    }
-    if (!choice.text.empty() || (choice.tool_calls.empty() && choice.reasoning.empty())) {
-      output_.push_back(message_of(head_));
-      output_.back().text = choice.text;
-      if (choice.logprobs && facts_.logprobs) output_.back().logprobs = *choice.logprobs;
+    const auto add = [&](output_kind what, std::string_view text) {
+      auto x = next(what);
+      x.text = count(what) > 0 ? without_gap(text) : text;
+      if (what == output_kind::message && count(what) == 0 && choice.logprobs && facts_.logprobs)
+        x.logprobs = *choice.logprobs;
+      output_.push_back(std::move(x));
+    };
+    for (const auto& part : parts_of(choice.reasoning, choice.text, choice.ends)) {
+      if (!part.reasoning.empty()) add(output_kind::reasoning, part.reasoning);
+      if (!part.text.empty() || (choice.tool_calls.empty() && choice.reasoning.empty()))
+        add(output_kind::message, part.text);
     }
     for (const auto& x : choice.tool_calls) {
-      output_.push_back(call_of(x.id, x.name));
+      output_.push_back(call_item(x.id, x.name));
       output_.back().text = x.arguments;
     }
     reason_ = choice.reason;
@@ -233,18 +237,18 @@ template <class Write>
 std::string responses_writer::event_of_item(std::string_view type, const Write& write) {
   return event(type, [&](json_writer& w) {
     w.member("item_id", output_.back().id).member("output_index", output_.size() - 1);
-    if (output_.back().what != kind::call) w.member("content_index", 0);
+    if (output_.back().what != output_kind::call) w.member("content_index", 0);
     write(w);
   });
 }
 
-std::string responses_writer::open_item(item x) {
+std::string responses_writer::open_item(output_item x) {
   output_.push_back(std::move(x));
   auto out = event("response.output_item.added", [&](json_writer& w) {
     w.member("output_index", output_.size() - 1).key("item");
     write_item(w, output_.back(), "in_progress");
   });
-  if (output_.back().what != kind::call)
+  if (output_.back().what != output_kind::call)
     out += event_of_item("response.content_part.added", [&](json_writer& w) {
       w.key("part");
       write_part(w, output_.back());
@@ -257,12 +261,12 @@ std::string responses_writer::close_item(std::string_view status) {
   auto& x = output_.back();
   x.open = false;
   std::string out;
-  if (x.what == kind::call) {
+  if (x.what == output_kind::call) {
     out += event_of_item("response.function_call_arguments.done", [&](json_writer& w) {
       w.member("name", x.name).member("arguments", x.text);
     });
   } else {
-    const bool reasons = x.what == kind::reasoning;
+    const bool reasons = x.what == output_kind::reasoning;
     out += event_of_item(reasons ? "response.reasoning_text.done" : "response.output_text.done",
                          [&](json_writer& w) {
                            w.member("text", x.text);
@@ -293,17 +297,19 @@ std::string responses_writer::text(uint32_t, std::string_view piece,
   std::string out;
   std::vector<token_logprobs> shown;
   if (logprobs != nullptr && facts_.logprobs) shown = *logprobs;
-  if (output_.empty() || output_.back().what == kind::reasoning) {
+  if (output_.empty() || output_.back().what == output_kind::reasoning) {
+    if (count(output_kind::message) > 0) piece = without_gap(piece);
     if (piece.empty()) { // reasoning may still come
       early_.insert(early_.end(), shown.begin(), shown.end());
       return out;
     }
     out += close_item("completed");
-    out += open_item(message_of(head_));
+    out += open_item(next(output_kind::message));
     shown.insert(shown.begin(), early_.begin(), early_.end());
+    early_.clear();
   }
   auto& x = output_.back();
-  if (x.what == kind::call) return out; // nothing is said behind a call
+  if (x.what == output_kind::call) return out; // nothing is said behind a call
   x.text += piece;
   x.logprobs.insert(x.logprobs.end(), shown.begin(), shown.end());
   return out + event_of_item("response.output_text.delta", [&](json_writer& w) {
@@ -316,7 +322,12 @@ std::string responses_writer::text(uint32_t, std::string_view piece,
 std::string responses_writer::reasoning(uint32_t, std::string_view piece,
                                         const std::vector<token_logprobs>*, const usage_counts&) {
   std::string out;
-  if (output_.empty()) out += open_item(reasoning_of(head_));
+  if (output_.empty() || output_.back().what != output_kind::reasoning) { // or behind text
+    if (count(output_kind::reasoning) > 0) piece = without_gap(piece);
+    if (piece.empty()) return out;
+    out += close_item("completed");
+    out += open_item(next(output_kind::reasoning));
+  }
   output_.back().text += piece;
   return out + event_of_item("response.reasoning_text.delta", [&](json_writer& w) {
            w.member("delta", piece);
@@ -326,7 +337,7 @@ std::string responses_writer::reasoning(uint32_t, std::string_view piece,
 std::string responses_writer::call(uint32_t, uint32_t, std::string_view id, std::string_view name,
                                    const usage_counts&) {
   auto out = close_item("completed");
-  return out + open_item(call_of(id, name));
+  return out + open_item(call_item(id, name));
 }
 
 std::string responses_writer::arguments(uint32_t, uint32_t, std::string_view piece,
@@ -341,7 +352,7 @@ std::string responses_writer::finish(uint32_t, finish_reason reason, const stop_
   reason_ = reason;
   std::string out;
   if (output_.empty()) { // an answer without a word
-    out += open_item(message_of(head_));
+    out += open_item(next(output_kind::message));
     output_.back().logprobs = early_;
   }
   return out + close_item(final_status());
@@ -362,24 +373,22 @@ void responses_writer::keep(const std::string& body) {
   if (!keep_) return;
   chat_message said;
   said.role = "assistant";
-  for (const auto& x : output_)
-    if (x.what == kind::call)
+  for (const auto& x : output_) {
+    auto& to = x.what == output_kind::reasoning ? said.reasoning : said.content;
+    if (x.what == output_kind::call)
       said.tool_calls.push_back({x.call_id, x.name, x.text});
     else
-      (x.what == kind::reasoning ? said.reasoning : said.content) += x.text;
+      to += (to.empty() ? "" : "\n\n") + x.text;
+  }
   keep_(body, std::move(said));
 }
 
 } // namespace
 
 std::string deleted_response_body(std::string_view id) {
-  return json_writer()
-      .begin_object()
-      .member("id", id)
-      .member("object", "response")
-      .member("deleted", true)
-      .end_object()
-      .take();
+  json_writer w;
+  w.begin_object().member("id", id).member("object", "response").member("deleted", true);
+  return w.end_object().take();
 }
 
 std::shared_ptr<answer_writer> make_responses_writer(response_head head, response_facts facts,

@@ -3,6 +3,7 @@
 #include "base/json_writer.hpp"
 #include "net/http/api_error.hpp"
 
+#include <algorithm>
 #include <string>
 
 namespace lamella::net {
@@ -24,6 +25,19 @@ void refuse_unsupported(json_object_reader& body, std::span<const unsupported_fi
                                                        + " is not supported by this server: "
                                                          "leave it out");
   }
+}
+
+std::string header_list(const std::vector<std::string>& names) {
+  constexpr size_t bytes_max = 1'024;
+  const auto fits = [](const std::string& name) {
+    return std::all_of(name.begin(), name.end(),
+                       [](char c) { return c > 0x20 && c < 0x7F && c != ','; });
+  };
+  std::string list;
+  for (const auto& name : names)
+    if (fits(name) && list.size() + name.size() + 2 <= bytes_max)
+      list += (list.empty() ? "" : ", ") + name;
+  return list;
 }
 
 } // namespace lamella::net

@@ -4,7 +4,9 @@
 #include "base/json_reader.hpp"
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace lamella::net {
 
@@ -16,5 +18,9 @@ struct unsupported_field {
 
 /// Rejects those with a value that has an effect.
 void refuse_unsupported(json_object_reader& body, std::span<const unsupported_field> fields);
+
+/// Names with commas between them, for a header of the answer. Names with other characters than
+/// visible ASCII are left out, and so is what is beyond 1 KiB. Cost: linear.
+std::string header_list(const std::vector<std::string>& names);
 
 } // namespace lamella::net

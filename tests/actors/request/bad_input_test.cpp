@@ -47,7 +47,8 @@ TEST_CASE("Bodies that are wrong get 4xx with a message, and nothing else breaks
       {text + R"(,"stop":""})", 400, "invalid_value"},
       {text + R"(,"logit_bias":{"999999":1}})", 400, "invalid_value"},
       {text + R"(,"seed":1.5})", 400, "invalid_value"},
-      {text + R"(,"grammar":"root ::= x"})", 400, "unsupported_parameter"},
+      {text + R"(,"grammar":"root ::= x"})", 400, "invalid_value"},
+      {text + R"(,"allowed_token_ids":[1]})", 400, "unsupported_parameter"},
       {text + R"(,"guided_regex":"(a"})", 400, "invalid_value"},
       {text + R"(,"guided_json":{"type":"objet"}})", 400, "invalid_schema"},
       {text + R"(,"guided_json":{"anyOf":[{"$ref":"#"}]}})", 400, "invalid_schema"},
@@ -180,6 +181,15 @@ TEST_CASE("What one request may ask for is what limits.* say") {
     CHECK(x.status == 400);
     CHECK(text_at(x.json, "error.code") == "invalid_value");
   }
+}
+
+TEST_CASE("A conversation of megabytes is refused by its tokens, not by what its template writes") {
+  served s;
+  const auto x =
+      s.post("/v1/chat/completions", R"({"model":"tiny","messages":[{"role":"user","content":")"
+                                         + std::string(1'500'000, 'a') + R"("}]})");
+  CHECK(x.status == 400);
+  CHECK(text_at(x.json, "error.code") == "context_length_exceeded");
 }
 
 TEST_CASE("More choices than the pool has room for are refused for good, with the numbers") {

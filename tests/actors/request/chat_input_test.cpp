@@ -55,7 +55,7 @@ TEST_CASE("a template that leaves out what users say is no answer to them") {
     message.role = role;
     message.content = "hello there";
     try {
-      return std::to_string(chat_tokens(s, {message}, {}, {}, true, 1'000).size());
+      return std::to_string(chat_tokens(s, {message}, {}, {}, net::prompt_end::asks, 1'000).size());
     } catch (const net::api_error& e) {
       return e.message;
     }
@@ -215,6 +215,32 @@ TEST_CASE("markers in a plain prompt are special tokens unless a field says that
   CHECK(ids("{" + marked + R"(,"parse_special":true})") == "[1,107,108,2]");
   CHECK(letters.find("[1,") == std::string::npos);
   CHECK(letters.size() > 40);
+}
+
+TEST_CASE("an answer goes on with the last message as the template shows it") {
+  const std::string go_on = R"(,"continue_final_message":true)";
+  const std::string said =
+      R"([{"role":"user","content":"q"},{"role":"assistant","content":"It is "}])";
+  const std::string in_two = R"([{"role":"user","content":"q"},{"role":"assistant","content":[
+      {"type":"text","text":"It"},{"type":"text","text":"is"}]}])";
+  const std::string each = "{% for m in messages %}<{{ m.role }}>";
+  const std::string end =
+      "</{{ m.role }}>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
+  CHECK(prompt(with_template(each + "{{ m.content }}" + end), said, go_on)
+        == "<user>q</user><assistant>It is ");
+  CHECK(prompt(with_template(each + "{{ m.content | trim }}" + end), said, go_on)
+        == "<user>q</user><assistant>It is ");
+  const auto of_parts =
+      with_template(each + "{% for p in m.content %}[{{ p.text }}]{% endfor %}" + end);
+  CHECK(prompt(of_parts, in_two, go_on) == "<user>[q]</user><assistant>[It][is");
+  CHECK(prompt(with_template("{% if m %}{% endif %}" + each + "{{ m.content }}" + end), said)
+        == "<user>q</user><assistant>It is </assistant><assistant>");
+  CHECK(prompt(with_template("{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}"
+                             "{% endif %}{% endfor %}"),
+               said, go_on)
+            .find("does not show the last message")
+        != std::string::npos);
 }
 
 } // namespace lamella::actors::test

@@ -67,6 +67,26 @@ TEST_CASE("the bound of a message is an upper one, and a full context says so") 
   CHECK((why == "model_context_window_exceeded" || why == "end_turn"));
 }
 
+TEST_CASE("a message that the tokens of a request end has reached a bound, not the context's end") {
+  auto settings = tiny_settings();
+  settings.limits.tokens_per_request = 5;
+  served s{settings};
+  const auto x = s.post(path, body_of("", "1000000"));
+  REQUIRE_MESSAGE(x.status == 200, x.body);
+  const auto why = text_at(x.json, "stop_reason");
+  CHECK((why == "max_tokens" || why == "end_turn"));
+}
+
+TEST_CASE("a message of no tokens has no content") {
+  served s;
+  const auto x = s.post(path, body_of("", "0"));
+  REQUIRE_MESSAGE(x.status == 200, x.body);
+  CHECK(size_at(x.json, "content") == 0);
+  CHECK(text_at(x.json, "stop_reason") == "max_tokens");
+  CHECK(int_at(x.json, "usage.input_tokens") > 0);
+  CHECK(int_at(x.json, "usage.output_tokens") == 0);
+}
+
 TEST_CASE("a message may call tools, and refusals are in the form of its API") {
   served s;
   const auto call =

@@ -74,6 +74,37 @@ TEST_CASE("a choice tells reasoning and text apart, and looks for calls and stop
   CHECK(with_tools.text.empty());
 }
 
+TEST_CASE("a choice that reasons behind its text says where, in whatever pieces it is taken") {
+  const auto service = tiny_service();
+  model::answer_reasoning how;
+  how.marks.form = model::answer_form::channels;
+  how.start = model::reasoning_start::open;
+  const std::string answer =
+      "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>analysis"
+      "<|message|>why<|end|><|start|>assistant<|channel|>final<|message|>Yes";
+  for (const bool at_once : {true, false}) {
+    CAPTURE(at_once);
+    choice c{*service.text, net::generation_params{}, {}, nullptr, {}, &how};
+    std::string said;
+    const auto take = [&] {
+      const auto piece = c.take();
+      for (const auto& part : net::parts_of(piece.reasoning, piece.text, piece.ends)) {
+        if (!part.reasoning.empty()) said += "(" + std::string{part.reasoning} + ")";
+        said += part.text;
+      }
+    };
+    for (const char byte : answer) {
+      sampled_token drawn;
+      drawn.token = 3 + static_cast<unsigned char>(byte);
+      c.push(drawn, finish::none);
+      if (!at_once) take();
+    }
+    c.close(finish::length);
+    take();
+    CHECK(said == (at_once ? "I look.(why)\n\nYes" : "I look.(w)(h)(y)\n\nYes"));
+  }
+}
+
 TEST_CASE("reasoning that the prompt has begun is told as such, whole and in streams") {
   served s{reasoning_settings("begun", "<think>\n")};
   const auto whole = s.post("/v1/chat/completions", chat_of(R"("temperature":1)"));
@@ -129,6 +160,17 @@ TEST_CASE("a format is all of an answer whose prompt has ended the reasoning") {
   REQUIRE_MESSAGE(x.status == 200, x.body);
   CHECK(text_at(x.json, "choices.0.message.content") == "yes");
   CHECK(at(x.json, "choices.0.message.reasoning_content").is_null());
+}
+
+TEST_CASE("fields that mean nothing stand in a header, those without effect do not") {
+  served s;
+  const auto header_of = [&](const std::string& fields) {
+    const auto x = s.post("/v1/chat/completions", chat_of(fields));
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    return std::string{x.headers.get("x-lamella-ignored-fields")};
+  };
+  CHECK(header_of(R"("n_predict":4,"user":"u","mirostat":0,"a\r\nb":1)") == "mirostat, n_predict");
+  CHECK(header_of(R"("user":"u")").empty());
 }
 
 TEST_CASE("keywords of schemas that mean nothing stand in a header, or are refused where strict") {

@@ -142,6 +142,59 @@ TEST_CASE("What is refused is refused before it is compiled, cut into tokens or 
   }
 }
 
+TEST_CASE("What a response repeats is a part of the memory for bodies until it is complete") {
+  const std::string tools =
+      R"([{"type":"function","name":"f","description":")" + std::string(20'000, 'd') + R"("}])";
+  const auto body = R"({"model":"tiny","input":"Hi","max_output_tokens":6,"tool_choice":"none",)"
+                    R"("store":false,"tools":)"
+                    + tools + "}";
+  for (const bool fits : {true, false}) {
+    CAPTURE(fits);
+    request_world w{body,
+                    environment{},
+                    65'536,
+                    std::make_shared<aside_book>(),
+                    nullptr,
+                    {},
+                    net::api_route::responses};
+    const auto memory = std::make_shared<byte_budget>(fits ? size_t{1} << 20 : 10'000);
+    w.exchange->limit_memory(memory);
+    w.run_job();
+    CHECK(w.exchange->status == (fits ? 0 : 503));
+    CHECK((memory->held() >= tools.size()) == fits);
+    CHECK(memory->held() < 2 * tools.size()); // text, not values
+    w.exchange->disconnect();
+    w.settle();
+    if (fits) w.books.scheduler->promises.front().deliver(caf::make_error(ec::cancelled));
+    w.settle();
+    CHECK(w.over);
+    CHECK(memory->held() == 0);
+  }
+}
+
+TEST_CASE("A message of no tokens has its prompt computed, for those that come after it") {
+  request_world w{R"({"model":"tiny","max_tokens":0,"messages":[{"role":"user","content":"Hi"}]})",
+                  environment{},
+                  65'536,
+                  nullptr,
+                  nullptr,
+                  {},
+                  net::api_route::messages};
+  REQUIRE(w.books.scheduler->asked.size() == 1);
+  w.admit_all();
+  REQUIRE(w.books.prefills->asked.size() == 1);
+  CHECK(w.exchange->answers == 0);
+  w.prefill_all();
+  CHECK(w.exchange->status == 200);
+  const auto got = parse_json(w.exchange->body);
+  CHECK(got.find("content")->get_if<json_value::array>()->empty());
+  CHECK(*got.find("stop_reason")->get_if<std::string>() == "max_tokens");
+  CHECK(*got.find("usage")->find("output_tokens")->get_if<int64_t>() == 0);
+  CHECK(w.books.batches->joined.empty());
+  CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
+  CHECK(w.over);
+}
+
 TEST_CASE("The least tokens of a text are no more than it has") {
   const auto s = tiny_service();
   tests::splitmix random{7};

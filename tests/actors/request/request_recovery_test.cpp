@@ -264,4 +264,29 @@ TEST_CASE("Who waits for its reader after a loss waits for nothing that was lost
   CHECK(recovering() == 0);
 }
 
+TEST_CASE(
+    "F4 a request that is over while there is no pipeline waits for no answer of the lost one") {
+  world w; // waits to be admitted
+  const auto recovering = [&] { return w.pauses->look(w.sched.clock().now()).recovering; };
+  SUBCASE("its client left before the loss") {
+    w.tell(cancel_atom_v);
+    CHECK_FALSE(w.over);
+    w.tell(lost_atom_v);
+  }
+  SUBCASE("its client leaves afterwards") {
+    w.admit_all(); // its prompt is computed
+    w.tell(lost_atom_v);
+    CHECK(recovering() == 1);
+    w.tell(cancel_atom_v);
+  }
+  SUBCASE("its deadline passes") {
+    w.admit_all();
+    w.tell(lost_atom_v);
+    w.advance(601s, 1s);
+    CHECK(w.exchange->status == 503);
+  }
+  CHECK(w.over);
+  CHECK(recovering() == 0);
+}
+
 } // namespace lamella::actors::test

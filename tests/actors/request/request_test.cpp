@@ -99,6 +99,28 @@ TEST_CASE("a request's time in queues ends where its prefill begins") {
   CHECK(json_as<double>(*metrics->find("queue_time_ms"), "queue_time_ms") == 3000);
 }
 
+TEST_CASE(
+    "the time per output token is the mean gap of all choices, however long each of them is") {
+  world w{R"(,"n":2)"};
+  w.exchange->add_header("x-lamella-metrics", "1");
+  w.admit_all(2);
+  w.prefill_all();
+  w.advance(1s, 250ms);
+  w.say(1, finish::stop, 1); // one gap of a second
+  w.say(1);                  // one of a second and four of two
+  for (uint32_t i = 2; i < 6; ++i) {
+    w.advance(2s, 250ms);
+    w.say(i, i == 5 ? finish::length : finish::none);
+  }
+  REQUIRE(w.over);
+  const auto page = w.metrics->scrape().body;
+  CHECK(sum_of(page, "vllm:request_decode_time_seconds") == 9);
+  CHECK(sum_of(page, "vllm:request_time_per_output_token_seconds") == doctest::Approx(10.0 / 6));
+  const auto answer = parse_json(w.exchange->body);
+  CHECK(json_as<double>(*answer.find("metrics")->find("mean_itl_ms"), "mean_itl_ms")
+        == doctest::Approx(10'000.0 / 6));
+}
+
 TEST_CASE("a request cancelled in its prefill tells its time in queues and in prefill apart") {
   world w;
   w.advance(1s, 250ms);
@@ -259,7 +281,7 @@ TEST_CASE("A reader that stops gives its seat to others and keeps its KV until i
   w.say(1);
   w.advance(4s, 250ms);
   CHECK(w.books.batches->left.empty());
-  w.advance(6s, 250ms);
+  w.advance(2s, 250ms); // whatever the time between two pings
   CHECK(w.books.batches->left == std::vector<sequence_id>{seq(1)});
   w.tell(preempted{seq(1), true, w.epoch});
   w.advance(10s, 250ms);
@@ -285,6 +307,19 @@ TEST_CASE("A reader that stops gives its seat to others and keeps its KV until i
     CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
     CHECK(w.books.scheduler->asked.size() == 1);
   }
+}
+
+TEST_CASE("A reader that stops gives its seat to others also where streams get no pings") {
+  world w{",\"stream\":true", 40};
+  w.rebuild([](actors::service& s) { s.ping = 0ms; });
+  w.exchange->takes = false;
+  w.admit_all();
+  w.prefill_all();
+  w.say(1);
+  w.advance(4s, 250ms);
+  CHECK(w.books.batches->left.empty());
+  w.advance(2s, 250ms);
+  CHECK(w.books.batches->left == std::vector<sequence_id>{seq(1)});
 }
 
 TEST_CASE("A reader that stops gets no seat either where its KV was taken meanwhile") {

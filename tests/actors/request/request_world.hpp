@@ -6,6 +6,7 @@
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/tokens.hpp"
+#include "actors/request/chat_input.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stand_ins.hpp"
 
@@ -51,21 +52,22 @@ struct request_world : stage {
   std::shared_ptr<recovery_watch> pauses = std::make_shared<recovery_watch>(2s);
   std::shared_ptr<aside_book> held; ///< null: what runs aside is run as it comes
   std::shared_ptr<request_traces> traces;
+  net::api_route route;
 
   explicit request_world(const std::string& more = {}, uint32_t max_tokens = 6)
       : request_world{completion_body(10, max_tokens, 5, more), environment{}} {}
 
   /// `pieces`: bytes that a stream gives the socket at once. `holds` keeps what is to run aside.
-  /// `spans`: null: none are made. `more`: fields of the request.
+  /// `spans`: null: none are made. `more`: fields of the request. `by`: the route it came by.
   request_world(const std::string& body, environment from, size_t pieces = 65'536,
                 std::shared_ptr<aside_book> holds = nullptr,
-                std::shared_ptr<request_traces> spans = nullptr, const net::http_headers& more = {})
-      : outside{std::move(from)}, piece_bytes{pieces}, held{std::move(holds)}, traces{std::move(
-                                                                                   spans)} {
+                std::shared_ptr<request_traces> spans = nullptr, const net::http_headers& more = {},
+                net::api_route by = net::api_route::completions)
+      : outside{std::move(from)},
+        piece_bytes{pieces}, held{std::move(holds)}, traces{std::move(spans)}, route{by} {
     exchange = std::make_shared<fake_exchange>(body);
     for (const auto& [name, value] : more) exchange->add_header(name, value);
-    request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1},
-                     net::api_route::completions, 0, note);
+    request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, route, 0, note);
     request_->attach_functor([this](const caf::error&) { over = true; });
     caf::anon_send(request_, begin_atom_v);
     settle();
@@ -75,6 +77,8 @@ struct request_world : stage {
 
   actors::service_ptr service() {
     auto s = std::make_shared<actors::service>(tiny_service());
+    if (route != net::api_route::completions)
+      use_chat_template(*s, tests::tiny_model_options{}.chat_template);
     s->epoch = ++epoch;
     s->world = outside;
     s->piece_bytes = piece_bytes;

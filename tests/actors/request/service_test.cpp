@@ -15,7 +15,7 @@ TEST_CASE("arguments of an earlier call that are no object do not end its conver
         + show + ">{% endfor %}{% endfor %}");
     std::vector<net::chat_message> messages{{"assistant", "so ", {}}};
     messages[0].tool_calls.push_back({"c1", "f", arguments});
-    return s.text->decode(chat_tokens(s, messages, {}, {}, true));
+    return s.text->decode(chat_tokens(s, messages, {}, {}, net::prompt_end::asks));
   };
   const auto* members = "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}";
   const auto* whole = "{{ c.function.arguments | tojson }}";

@@ -42,14 +42,14 @@ TEST_CASE("legacy prompts come in four shapes") {
 TEST_CASE("legacy fields differ from those of a chat") {
   const completion_request plain = parse_completion_request(legacy(), {});
   CHECK(plain.params.max_tokens == 16u);
-  CHECK(plain.best_of == 1);
+  CHECK(plain.params.drawn() == 1);
   CHECK_FALSE(plain.echo);
   const completion_request r = parse_completion_request(
       legacy(R"("max_tokens":0,"logprobs":0,"echo":true,"n":2,"best_of":3)"), {});
   CHECK(r.params.max_tokens == 0u);
   CHECK(r.params.logprobs == 0u);
   CHECK(r.echo);
-  CHECK(r.best_of == 3);
+  CHECK(r.params.drawn() == 3);
   CHECK(legacy_failure(legacy(R"("n":3,"best_of":2)")).param == "best_of");
   CHECK(legacy_failure(legacy(R"("best_of":2,"stream":true)")).param == "best_of");
   CHECK(legacy_failure(legacy(R"("best_of":21)")).param == "best_of");
@@ -65,6 +65,25 @@ TEST_CASE("legacy fields differ from those of a chat") {
   CHECK(f.param == "best_of");
   CHECK(f.message.find('2') != std::string::npos);
   CHECK(legacy_failure(legacy(R"("logprobs":4)"), tight).param == "logprobs");
+}
+
+TEST_CASE("tokens of choices that are drawn and not told are a part of a request's") {
+  api_limits limits;
+  limits.tokens_per_request = 100;
+  const auto refusal_of = [&](const char* fields, uint64_t context = 1000) {
+    const auto x = parse_completion_request(legacy(fields), limits);
+    return failure_of([&] { resolve_max_tokens(x.params, 10, context, 1, limits, "prompt"); });
+  };
+  CHECK(refusal_of(R"("best_of":10,"max_tokens":10)").status == 0);
+  const failure f = refusal_of(R"("best_of":10,"max_tokens":11)");
+  CHECK(f.status == 400);
+  CHECK(f.param == "max_tokens");
+  CHECK(f.message
+        == "best_of x prompts x max_tokens is 10 x 1 x 11 = 110, at most 100 is allowed by "
+           "limits.tokens_per_request of this server");
+  CHECK(refusal_of(R"("n":8,"max_tokens":13)").message.starts_with("n x "));
+  // More than the context holds is more than any server's, and clients know what to do.
+  CHECK(refusal_of(R"("max_tokens":101)", 100).code == "context_length_exceeded");
 }
 
 TEST_CASE("the length of an answer follows from prompt, context and limits") {
@@ -115,6 +134,8 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   CHECK(failure_of([&] { resolve_max_tokens(p, 10, 1000, 1, limits); }).param == "min_tokens");
   p.min_tokens = 0;
   CHECK(resolve_max_tokens(p, 10, 1000, 2, limits) == 6); // 100 / (8 x 2)
+  p.best_of = 10;
+  CHECK(resolve_max_tokens(p, 10, 1000, 2, limits) == 5); // those that are drawn, not told
 }
 
 TEST_CASE("tokenize takes a prompt or messages, detokenize ids") {
@@ -124,7 +145,7 @@ TEST_CASE("tokenize takes a prompt or messages, detokenize ids") {
           "return_token_strs":true})",
       {});
   CHECK(r.messages.size() == 1);
-  CHECK_FALSE(r.add_generation_prompt);
+  CHECK(r.end == prompt_end::as_it_is);
   CHECK(r.return_token_strs);
   CHECK(failure_of([] { parse_tokenize_request("{}", {}); }).param == "prompt");
   CHECK(failure_of([] {

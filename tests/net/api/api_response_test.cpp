@@ -163,7 +163,7 @@ TEST_CASE("every row of the error table has its status, type, code and headers")
       {deadline_exceeded("x"), 408, "timeout_error", "deadline_exceeded", "x-should-retry: false;"},
       {queue_full(1500), 429, "rate_limit_error", "queue_full",
        "retry-after: 2;retry-after-ms: 1500;"},
-      {rate_limit_exceeded(2000), 429, "rate_limit_error", "rate_limit_exceeded",
+      {rate_limit_exceeded("x", 2000), 429, "rate_limit_error", "rate_limit_exceeded",
        "retry-after: 2;retry-after-ms: 2000;"},
       {internal_error("x"), 500, "server_error", "internal_error", ""},
       {unsupported_endpoint("x"), 400, "invalid_request_error", "unsupported_endpoint", ""},
@@ -196,6 +196,24 @@ TEST_CASE("a full context is told in the words by which clients know it") {
   }
   CHECK(context_length_exceeded(10, 20, 25)
             .message.starts_with("This model's maximum context length is 25 tokens. However, "));
+}
+
+TEST_CASE("a full context is told to clients of /v1/messages in Anthropic's words") {
+  const auto message_of = [](const api_error& error) {
+    const auto body = parse_json(error_body(error, "r", error_format::anthropic));
+    return std::string{*body.find("error")->find("message")->get_if<std::string>()};
+  };
+  CHECK(message_of(prompt_too_long(30, 25, "messages"))
+        == "prompt is too long: 30 tokens > 25 maximum");
+  CHECK(message_of(context_length_exceeded(25, 1, 25))
+        == "prompt is too long: 25 tokens > 25 maximum");
+  CHECK(
+      message_of(context_length_exceeded(10, 20, 25))
+      == "input length and `max_tokens` exceed context limit: 10 + 20 > 25, decrease input length "
+         "or `max_tokens` and try again");
+  CHECK(message_of(never_fits("30 slots")).find("30 slots") != std::string::npos);
+  CHECK(context_length_exceeded(10, 20, 25, "input", "max_output_tokens")
+            .message.ends_with("or lower max_output_tokens"));
 }
 
 TEST_CASE("foreign text in a message is short and printable") {

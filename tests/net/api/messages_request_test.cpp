@@ -108,8 +108,12 @@ TEST_CASE("what messages cannot be is refused with its place") {
         == "messages[0].content[0].content[0].type");
   CHECK(param("", R"([{"role":"king","content":"x"}])") == "messages[0].role");
   CHECK(param("", R"([{"role":"user","content":5}])") == "messages[0].content");
-  CHECK(param("", R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])")
+  CHECK(param("", R"([{"role":"user","content":"a"},{"role":"assistant","content":[
+      {"type":"tool_use","id":"a","name":"f","input":{}}]}])")
         == "messages");
+  CHECK(param(R"("output_config":{"format":{"type":"json_schema","schema":{}}})",
+              R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])")
+            .starts_with("output_config"));
   CHECK(param(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])")
         == "tools[0].type");
   CHECK(param(R"("tools":[{"name":"f"}])") == "tools[0].input_schema");
@@ -122,6 +126,32 @@ TEST_CASE("what messages cannot be is refused with its place") {
   CHECK(param(R"("mcp_servers":[{"name":"x"}])") == "mcp_servers");
   CHECK(failure_of([] {
           parse_messages_request(R"({"model":"m","messages":[{"role":"user","content":"a"}]})", {});
+        }).param
+        == "max_tokens");
+}
+
+TEST_CASE("a bound of 0 asks for the prompt alone, and for nothing of an answer beside it") {
+  const auto read_zero = [](const std::string& more) {
+    return parse_messages_request(R"({"model":"m","max_tokens":0,"messages":[{"role":"user",
+      "content":"a"}])" + more + "}",
+                                  {});
+  };
+  CHECK(read_zero("").params.max_tokens == 0u);
+  CHECK(read_zero(R"(,"thinking":{"type":"disabled"},"stream":false)").params.max_tokens == 0u);
+  const auto param = [&](const std::string& more) {
+    const auto f = failure_of([&] { read_zero(more); });
+    CHECK(f.status == 400);
+    return f.param;
+  };
+  CHECK(param(R"(,"stream":true)") == "stream");
+  CHECK(param(R"(,"thinking":{"type":"enabled","budget_tokens":1024})") == "thinking");
+  CHECK(param(R"(,"output_config":{"format":{"type":"json_schema","schema":{"enum":[1]}}})")
+        == "output_config.format.schema");
+  CHECK(param(R"(,"tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"any"})")
+        == "tool_choice");
+  CHECK(failure_of([] {
+          parse_messages_request(
+              R"({"model":"m","max_tokens":-1,"messages":[{"role":"user","content":"a"}]})", {});
         }).param
         == "max_tokens");
 }

@@ -143,3 +143,39 @@ TEST_CASE("errors have the form of the API that was asked") {
   CHECK(error_body(no_capacity("x"), {}, error_format::anthropic).find("overloaded_error")
         != std::string::npos);
 }
+
+TEST_CASE("thinking behind a text is a block behind it, whole and in events") {
+  const auto writer = make_messages_writer(head, false);
+  std::string stream;
+  for (const auto& part : std::initializer_list<std::string>{
+           writer->text(0, "a", nullptr, {}), writer->reasoning(0, "b", nullptr, {}),
+           writer->text(0, "\n\n", nullptr, {}), writer->text(0, "c", nullptr, {}),
+           writer->call(0, 0, "toolu_1", "f", {}), writer->reasoning(0, "\n\nd", nullptr, {}),
+           writer->finish(0, finish_reason::stop, {}, {})})
+    stream += part;
+  std::string order;
+  for (size_t from = 0; (from = stream.find("\ndata: ", from)) != std::string::npos;) {
+    from += 7;
+    const auto event = parse_json(stream.substr(from, stream.find("\n\n", from) - from));
+    const auto type = *event.find("type")->get_if<std::string>();
+    const auto index = std::to_string(*event.find("index")->get_if<int64_t>());
+    if (type == "content_block_start")
+      order += index + "+" + *event.find("content_block")->find("type")->get_if<std::string>();
+    if (type == "content_block_delta")
+      for (const char* what : {"text", "thinking"})
+        if (const auto* said = event.find("delta")->find(what))
+          order += index + ":" + *said->get_if<std::string>();
+    if (type == "content_block_stop") order += index + "-";
+    order += " ";
+  }
+  CHECK(order == "0+text 0:a 0- 1+thinking 1:b 1- 2+text 2:c 2- 3+tool_use 3- 4+thinking 4:d 4- ");
+  response_choice choice;
+  choice.text = "a\n\nc";
+  choice.reasoning = "b";
+  choice.ends = {{0, 1}};
+  const auto whole =
+      parse_json(make_messages_writer(head, false)->body(std::span(&choice, 1), usage, nullptr));
+  CHECK(to_json(*whole.find("content"))
+        == R"([{"type":"text","text":"a"},{"type":"thinking","thinking":"b","signature":""},)"
+           R"({"type":"text","text":"c"}])");
+}

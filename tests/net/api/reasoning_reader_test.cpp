@@ -51,3 +51,26 @@ TEST_CASE("reasoning is split off an answer, however it is cut into pieces") {
       CHECK(text == x.text);
     }
 }
+
+TEST_CASE("reasoning behind text keeps its place, however the answer is cut into pieces") {
+  const std::string_view answer =
+      "<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>analysis"
+      "<|message|>why<|end|><|start|>assistant<|channel|>final<|message|>Yes<|end|>"
+      "<|start|>assistant<|channel|>analysis<|message|>so<|end|>";
+  for (const size_t bytes : {1, 2, 3, 5, 1000}) {
+    CAPTURE(bytes);
+    model::reasoning_marks marks;
+    marks.form = model::answer_form::channels;
+    net::reasoning_reader reader{{marks, reasoning_start::open}};
+    std::string said;
+    const auto take = [&](const net::reasoning_piece& piece) {
+      for (const auto& part : net::parts_of(piece.reasoning, piece.text, piece.ends)) {
+        for (const char c : part.reasoning) said += {'r', c};
+        for (const char c : part.text) said += {'t', c};
+      }
+    };
+    for (size_t i = 0; i < answer.size(); i += bytes) take(reader.feed(answer.substr(i, bytes)));
+    take(reader.finish());
+    CHECK(said == "tIt tltototkt.rwrhryt\nt\ntYtetsr\nr\nrsro");
+  }
+}

@@ -83,7 +83,7 @@ TEST_CASE("tools, formats and bounds of a response are those of a chat by other 
   CHECK(x.chat.params.max_tokens == 9);
   CHECK(x.chat.params.logprobs == 2);
   CHECK(x.chat.params.sampling.seed == 7);
-  CHECK(to_json(x.facts.metadata) == R"({"a":"b"})");
+  CHECK(x.facts.metadata == R"({"a":"b"})");
   CHECK_FALSE(x.facts.store);
   CHECK(x.chat.unknown.empty());
 
@@ -94,7 +94,7 @@ TEST_CASE("tools, formats and bounds of a response are those of a chat by other 
   CHECK(read(R"("text":{"format":{"type":"json_object"}})").chat.params.format.has_value());
   const auto text = read(R"("text":{"verbosity":"low"})");
   CHECK_FALSE(text.chat.params.format);
-  CHECK(to_json(text.facts.text) == R"({"format":{"type":"text"},"verbosity":"low"})");
+  CHECK(text.facts.text == R"({"format":{"type":"text"},"verbosity":"low"})");
   const auto allowed = read(R"("tools":[{"type":"function","name":"a"},
       {"type":"function","name":"b"}],"tool_choice":{"type":"allowed_tools","mode":"required",
       "tools":[{"type":"function","name":"b"}]})");

@@ -15,8 +15,8 @@ const usage_counts usage{12, 7, 4};
 
 response_facts facts_of_plain() {
   response_facts facts;
-  facts.text = json_value::object{{"format", json_value::object{{"type", "text"}}}};
-  facts.reasoning = json_value::object{{"effort", nullptr}};
+  facts.text = R"({"format":{"type":"text"}})";
+  facts.reasoning = R"({"effort":null})";
   return facts;
 }
 
@@ -179,6 +179,42 @@ TEST_CASE("reasoning is an item before the message, whole and in events") {
   CHECK(to_json(*cut.find("output"))
         == R"([{"id":"rs_1","type":"reasoning","status":"incomplete","summary":[],"content":[)"
            R"({"type":"reasoning_text","text":"why"}]}])");
+}
+
+TEST_CASE("reasoning behind a message is an item behind it, whole and in events") {
+  chat_message said;
+  const auto keep = [&](const std::string&, chat_message answer) { said = std::move(answer); };
+  const auto writer = make_responses_writer(head, facts_of_plain(), keep);
+  const auto events = events_of(
+      in_order({writer->begin(0, {}), writer->reasoning(0, "a", nullptr, {}),
+                writer->text(0, "b", nullptr, {}), writer->reasoning(0, "\n\n", nullptr, {}),
+                writer->reasoning(0, "c", nullptr, {}), writer->text(0, "\n\nd", nullptr, {}),
+                writer->call(0, 0, "call_a", "f", {}), writer->arguments(0, 0, "{}", nullptr, {}),
+                writer->reasoning(0, "\n\ne", nullptr, {}),
+                writer->finish(0, finish_reason::stop, {}, {}), writer->end(usage)}));
+  std::string order;
+  for (const auto& event : events) {
+    const auto type = *event.find("type")->get_if<std::string>();
+    const auto at = [&] { return std::to_string(*event.find("output_index")->get_if<int64_t>()); };
+    if (type.ends_with(".added") && event.find("item") != nullptr)
+      order += *event.find("item")->find("id")->get_if<std::string>() + "@" + at() + " ";
+    if (type.ends_with("text.delta"))
+      order += at() + ":" + *event.find("delta")->get_if<std::string>() + " ";
+  }
+  CHECK(order == "rs_1@0 0:a msg_1@1 1:b rs_1_1@2 2:c msg_1_1@3 3:d fc_a@4 rs_1_2@5 5:e ");
+  CHECK(said.reasoning == "a\n\nc\n\ne");
+  CHECK(said.content == "b\n\nd");
+
+  response_choice choice; // the same but for what is behind the call
+  choice.reasoning = "a\n\nc";
+  choice.text = "b\n\nd";
+  choice.ends = {{1, 1}};
+  choice.tool_calls = {{"call_a", "f", "{}"}};
+  const auto whole = parse_json(
+      make_responses_writer(head, facts_of_plain())->body(std::span(&choice, 1), usage, nullptr));
+  auto streamed = *events.back().find("response")->find("output")->get_if<json_value::array>();
+  streamed.pop_back();
+  CHECK(to_json(*whole.find("output")) == to_json(streamed));
 }
 
 TEST_CASE("a response without a word has an empty message, and one that fails says why") {
