@@ -38,9 +38,9 @@ constexpr uint32_t next_cell_size(uint32_t members, uint32_t heads, bool up) {
 }
 
 /// The step of a pool that shall grow (`up`) or shrink: the fullest cell grows, the emptiest one
-/// shrinks, of equal ones the first. A cell without members is the last to grow. The pool keeps
-/// `least` to `most` members, and at least one; each cell stays within its own bounds. Nothing
-/// where no cell can. O(cells).
+/// shrinks, of equal ones the first. A cell without members is the last to grow. The pool grows to
+/// `most` members and shrinks to `least`, and to one; where it is beyond these bounds, a step may
+/// end short of them. Each cell stays within its own bounds. Nothing where no cell can. O(cells).
 inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, uint32_t heads,
                                               bool up, uint32_t least, uint32_t most) {
   uint32_t all = 0;
@@ -57,7 +57,7 @@ inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, 
     const auto size = cells[i].by_requests ? any : next_cell_size(now, heads, up);
     const auto after = all - cells[i].members + size;
     if (up ? cells[i].most > 0 && size > cells[i].most : size < cells[i].least) continue;
-    if (size == cells[i].members || after < std::max(1u, least) || after > most) continue;
+    if (size == cells[i].members || (up ? after > most : after < std::max(1u, least))) continue;
     if (!best || better(cells[i], cells[best->cell])) best = {i, size};
   }
   return best;

@@ -32,12 +32,28 @@ uint32_t tokens_within(uint64_t work, uint32_t position, uint32_t most, uint32_t
 
 } // namespace
 
+uint64_t prefill_plan::waiting_work(uint32_t positions) const {
+  uint64_t work = 0;
+  for (const auto* list : {&fresh_, &rebuilds_})
+    for (const auto& x : *list)
+      work += prefill_work(x.done, x.left(), positions) + (x.scored ? x.left() : 0);
+  return work;
+}
+
 uint64_t prefill_plan::begun_tokens() const {
   uint64_t tokens = 0;
   for (const auto* list : {&fresh_, &rebuilds_})
     for (const auto& x : *list)
       if (x.begun) tokens += x.left();
   return tokens;
+}
+
+std::vector<sequence_id> prefill_plan::unbegun() const {
+  std::vector<sequence_id> all;
+  for (const auto* list : {&rebuilds_, &fresh_})
+    for (const auto& x : *list)
+      if (!x.begun) all.push_back(x.sequence);
+  return all;
 }
 
 bool prefill_plan::remove(sequence_id sequence) {

@@ -142,10 +142,13 @@ public:
   }
 
   bool empty() const { return fresh_.empty() && rebuilds_.empty(); }
-  uint64_t waiting_tokens() const { return left_in(fresh_) + left_in(rebuilds_); }
+  /// prefill_work of all that waits. `positions`: positions_like_a_token().
+  uint64_t waiting_work(uint32_t positions = positions_least) const;
   /// Of prompts that were started, rebuilds among them.
   uint64_t begun_tokens() const;
   uint64_t rebuild_tokens() const { return left_in(rebuilds_); }
+  /// Prompts that have not begun, rebuilds first. Cost: O(waiting prompts).
+  std::vector<sequence_id> unbegun() const;
 
 private:
   struct entry : rebuild_entry {

@@ -105,4 +105,15 @@ struct scaling_settings {
   friend bool operator==(const scaling_settings&, const scaling_settings&) = default;
 };
 
+/// The longest window of latencies, work and rate.
+constexpr std::chrono::seconds longest_window{10};
+
+/// Seconds before a look that its latencies, work and rate are of: a step is judged by what came
+/// after it.
+inline std::chrono::seconds window_of(const scaling_settings& x) {
+  const auto shortest = std::min(x.cool_up, x.cool_down);
+  return std::clamp(std::chrono::floor<std::chrono::seconds>(shortest), std::chrono::seconds{1},
+                    longest_window);
+}
+
 } // namespace lamella::scheduler

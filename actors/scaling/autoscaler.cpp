@@ -42,6 +42,13 @@ struct autoscaler_state {
   std::chrono::seconds window{0}; ///< of what is measured
   std::optional<pool_work> work;
   scheduler::by_pool<uint32_t> wished;
+  /// A step that was refused: the pool stays within its members until then, and others have their
+  /// turn.
+  struct refusal {
+    caf::actor_clock::time_point until{};
+    bool larger = false;
+  };
+  scheduler::by_pool<refusal> refused;
   std::ofstream trace;
   bool looking = false;
   const char* name = "autoscaler";
@@ -61,12 +68,7 @@ scheduler::worker_role role_of(scaled_pool pool) {
 
 scheduler::scaling_seconds seconds_of(std::chrono::milliseconds x) { return x; }
 
-/// A step is judged by what came after it.
-std::chrono::seconds window_of(const scheduler::scaling_settings& x) {
-  const auto shortest = std::min(x.cool_up, x.cool_down);
-  return std::clamp(std::chrono::floor<std::chrono::seconds>(shortest), std::chrono::seconds{1},
-                    load_window::longest);
-}
+static_assert(load_window::longest >= scheduler::longest_window);
 
 /// Members that serve.
 uint32_t serving(const pool_change& x) {
@@ -89,6 +91,50 @@ void give_sizes(scheduler::by_pool<scheduler::pool_look>& pools, const system_st
   }
 }
 
+/// A look tells of no larger, or smaller, size that cannot be had, so that the policy turns to
+/// other pools, and so does whoever replays the trace.
+void no_larger(scheduler::pool_look& x) { x.most = std::min(x.most, std::max(1u, x.members)); }
+void no_smaller(scheduler::pool_look& x) { x.least = std::max(x.least, x.members); }
+
+void note_refusals(autoscaler_state& st, caf::actor_clock::time_point now,
+                   scheduler::by_pool<scheduler::pool_look>& pools) {
+  for (const auto pool : scheduler::scaled_pools)
+    if (const auto& x = st.refused[pool]; now < x.until)
+      x.larger ? no_larger(pools[pool]) : no_smaller(pools[pool]);
+}
+
+/// The cells of the attention pool by their numbers, as MEMBERSHIP knows them. One that is not
+/// configured any more, or not yet, keeps its members.
+std::vector<scheduler::cell_look> cells_of(const config::settings& options,
+                                           const autoscaler_state::round& heard) {
+  std::vector<scheduler::cell_look> cells;
+  for (const auto& [name, change] : named_cells(*heard.status)) {
+    auto& x = cells.emplace_back();
+    x.members = serving(change);
+    x.by_requests = change.partition == "requests";
+    const auto configured = options.pools.attention.cells.find(name);
+    const bool scales = configured != options.pools.attention.cells.end();
+    x.stays = !scales;
+    if (scales) x.least = configured->second.least, x.most = configured->second.most;
+  }
+  for (uint32_t i = 0; i < heard.kv.slots.size(); ++i) {
+    const auto cell = scheduler::cell_of_table(i, cells.size());
+    if (cell >= cells.size()) continue; // it is new
+    cells[cell].slots += heard.kv.slots[i];
+    cells[cell].used += heard.kv.used.at(i);
+  }
+  return cells;
+}
+
+/// Cells that have no next size, whatever the pool may have.
+void note_cells(const autoscaler_state& st, const autoscaler_state::round& heard,
+                scheduler::pool_look& x) {
+  const auto cells = cells_of(st.config->options, heard);
+  const auto heads = st.config->kv_heads;
+  if (!scheduler::step_of_cells(cells, heads, true, x.least, x.most)) no_larger(x);
+  if (!scheduler::step_of_cells(cells, heads, false, x.least, x.most)) no_smaller(x);
+}
+
 scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::round& heard) {
   auto& st = self->state;
   const auto now = self->clock().now();
@@ -97,6 +143,9 @@ scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::rou
   x.at = now.time_since_epoch();
   x.pools = st.pools;
   give_sizes(x.pools, *heard.status, options);
+  note_refusals(st, now, x.pools);
+  if (!options.pools.attention.cells.empty())
+    note_cells(st, heard, x.pools[scaled_pool::attention]);
   st.work->note(now, *heard.status);
   for (const auto pool : scheduler::scaled_pools)
     if (auto& p = x.pools[pool]; p.exists())
@@ -148,29 +197,6 @@ void tell_wishes(autoscaler_state& st, const scheduler::scaling_look& x,
   }
 }
 
-/// The cells of the attention pool by their numbers, as MEMBERSHIP knows them. One that is not
-/// configured any more, or not yet, keeps its members.
-std::vector<scheduler::cell_look> cells_of(const config::settings& options,
-                                           const autoscaler_state::round& heard) {
-  std::vector<scheduler::cell_look> cells;
-  for (const auto& [name, change] : named_cells(*heard.status)) {
-    auto& x = cells.emplace_back();
-    x.members = serving(change);
-    x.by_requests = change.partition == "requests";
-    const auto configured = options.pools.attention.cells.find(name);
-    const bool scales = configured != options.pools.attention.cells.end();
-    x.stays = !scales;
-    if (scales) x.least = configured->second.least, x.most = configured->second.most;
-  }
-  for (uint32_t i = 0; i < heard.kv.slots.size(); ++i) {
-    const auto cell = scheduler::cell_of_table(i, cells.size());
-    if (cell >= cells.size()) continue; // it is new
-    cells[cell].slots += heard.kv.slots[i];
-    cells[cell].used += heard.kv.used.at(i);
-  }
-  return cells;
-}
-
 /// A step in the words of `lamella scale`.
 struct named_step {
   pool_resize resize;
@@ -203,7 +229,16 @@ void take(autoscaler_ptr self, const autoscaler_state::round& heard,
                                       {"reason", step.reason}});
   self->request(self->state.config->members, timeout, x->resize)
       .then([](const pool_change&) {},
-            [self, what = x->resize](const caf::error& e) {
+            [self, what = x->resize, step](const caf::error& e) {
+              auto& st = self->state;
+              const auto& s = st.policy->settings();
+              const bool larger = step.to > step.from;
+              // Longer than until the next step, so that it is another pool's.
+              const auto back = 2 * (larger ? s.cool_up : s.cool_down);
+              st.refused[step.pool] = {
+                  self->clock().now()
+                      + std::chrono::duration_cast<caf::actor_clock::duration_type>(back),
+                  larger};
               spdlog::warn("autoscaling refused pool={} to={} reason=\"{}\"", what.pool,
                            what.members, explain(self->system(), e));
             });
@@ -275,7 +310,7 @@ autoscaler(autoscaler_actor::stateful_pointer<autoscaler_state> self, autoscaler
   st.config.emplace(std::move(config));
   st.pools = scaled_pools_of(st.config->options, st.config->kv_heads);
   st.policy.emplace(scaling_settings_of(st.config->options));
-  st.window = window_of(st.policy->settings());
+  st.window = scheduler::window_of(st.policy->settings());
   st.work.emplace(st.window);
   open_trace(st);
   self->send(self, caf::tick_atom_v);

@@ -177,7 +177,7 @@ iteration_times times_with_prompts(const decode_design& design, const cost_model
   t.host = design.host.of(rows + static_cast<double>(pieces.size()));
   if (design.disaggregated()) {
     const auto path = cost.path(design.network, group, design.memory);
-    const auto bytes = tokens * cost.model().kv_bytes_per_token();
+    const auto bytes = tokens * cost.model().kv_wire_bytes_per_token();
     t.network += std::max(0.0, bytes / path.bandwidth - more);
     t.compute_nics += bytes / path.one;
     t.memory_nics += bytes / path.other;

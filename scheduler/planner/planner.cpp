@@ -137,7 +137,7 @@ plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_mode
     // Seats cost throughput, copies cost money; a few steps are enough near the limit.
     if (worst.text.empty() || attempt == 4 || !ease(row, worst)) break;
   }
-  check_shared_nics(row, cost, w);
+  check_shared_nics(row, q, cost, w);
   row.usd_per_mtok = row.design.usd_per_hour() / 3600 / row.tokens_per_s * 1e6;
   row.joules_per_token = row.design.watts() / row.tokens_per_s;
   if (q.rate > 0) { // what is paid for is what was asked for

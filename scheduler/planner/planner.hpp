@@ -91,8 +91,9 @@ plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_mode
                   const request_trace& trace);
 
 /// Marks a row whose devices share too few NICs for the KV of its prompts, which comes over those
-/// of the devices that keep it (L-M27).
-void check_shared_nics(plan_row& row, const cost_model& cost, const workload& w);
+/// of the devices that keep it (L-M27): at full throughput, or of a copy's share of the rate.
+void check_shared_nics(plan_row& row, const plan_question& q, const cost_model& cost,
+                       const workload& w);
 
 /// Marks a row that costs more, or draws more power, than the question allows.
 void check_budget(plan_row& row, const plan_question& q);

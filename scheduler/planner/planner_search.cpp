@@ -173,11 +173,13 @@ std::string bound_of(const decode_design& d, const cost_model& cost, const itera
 
 } // namespace
 
-void check_shared_nics(plan_row& row, const cost_model& cost, const workload& w) {
+void check_shared_nics(plan_row& row, const plan_question& q, const cost_model& cost,
+                       const workload& w) {
   const auto& d = row.design;
   const auto& keeps = d.disaggregated() ? d.memory : d.compute;
   if (keeps.more_nics() >= 0 || !row.ok()) return;
-  const auto comes = row.tokens_per_s / w.output * w.prompt * cost.model().kv_bytes_per_token();
+  const auto requests_per_s = q.rate > 0 ? q.rate / row.copies : row.tokens_per_s / w.output;
+  const auto comes = requests_per_s * w.prompt * cost.model().kv_bytes_per_token();
   auto takes = nic_bandwidth(keeps, cost.values());
   if (!d.disaggregated()) takes *= d.groups();
   if (comes <= takes) return;
@@ -224,11 +226,11 @@ plan_row estimate(const decode_design& design, const plan_question& q, const cos
   if (tbt > limit && row.ok())
     row.misses =
         "TBT " + brief(tbt * 1e3) + " ms even for one request, limit " + brief(limit * 1e3) + " ms";
-  check_shared_nics(row, cost, w);
   row.copies = copies_within(q, design);
   if (q.rate > 0)
     row.copies = static_cast<uint32_t>(
         std::clamp(std::ceil(q.rate * w.output / row.tokens_per_s), 1.0, 1e6));
+  check_shared_nics(row, q, cost, w);
   row.usd_per_mtok = design.usd_per_hour() / 3600 / row.tokens_per_s * 1e6;
   row.joules_per_token = design.watts() / row.tokens_per_s;
   if (q.rate > 0) { // what is paid for is what was asked for

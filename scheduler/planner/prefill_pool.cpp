@@ -40,6 +40,13 @@ double prefill_pool::next_end() const {
   return next;
 }
 
+double prefill_pool::busy_s(double now) const {
+  auto busy = busy_;
+  for (const auto& s : servers_)
+    if (!s.prompts.empty()) busy += std::min(now, s.end) - s.start;
+  return busy;
+}
+
 std::vector<prefill_pool::done> prefill_pool::finish(double now) {
   std::vector<done> all;
   for (auto& s : servers_) {

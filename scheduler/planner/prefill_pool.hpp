@@ -43,8 +43,8 @@ public:
   };
   std::vector<done> finish(double now);
 
-  /// Seconds that servers have worked, all of them together.
-  double busy_s() const { return busy_; }
+  /// Seconds that servers have worked until `now`, all of them together.
+  double busy_s(double now) const;
   size_t waiting() const { return queue_.size(); }
   /// The prompt that has waited longest, or null.
   const pooled_prompt* oldest() const { return queue_.empty() ? nullptr : &queue_.front(); }

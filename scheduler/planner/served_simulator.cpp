@@ -153,7 +153,7 @@ private:
         batch_.seat_joined();
       else if (!may_run_ahead())
         return;
-      auto next = batch_.next(options_.mixed && composer_.prompts_first(plan_.waiting_tokens()));
+      auto next = batch_.next(options_.mixed && composer_.prompts_first(plan_.waiting_work()));
       for (const auto seat : next.growing) more |= grow(seat);
       std::vector<prefill_piece> pieces;
       if (options_.mixed && flights_.empty()) pieces = plan_.next(mixed_bounds(!next.rows.empty()));

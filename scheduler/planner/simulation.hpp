@@ -49,7 +49,6 @@ struct autoscaling {
   scaling_settings settings;
   scaling_seconds tbt_target{0}, ttft_target{0}; ///< of the 99th percentile; 0: none
   double look_s = 1;                             ///< between two looks
-  double window_s = 5; ///< of latencies, work and rate: the last one that has ended
 };
 
 /// A step that the autoscaler has taken.

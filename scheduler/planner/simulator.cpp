@@ -26,6 +26,7 @@ run::run(const decode_design& design, const cost_model& cost, const request_trac
   const auto slots = static_cast<uint32_t>(slots_per_pool(design, cost));
   kept_ = static_cast<uint32_t>(slots * design.kept_free_share);
   kv_ = ledger_of(slots);
+  number_blocks();
   for (uint32_t j = 0; j < design.concurrent(); ++j) add_batch();
   if (design.prefill_servers > 0) {
     prompts_.emplace(cost, design.prefill, design.prefill_servers);
@@ -101,7 +102,8 @@ void run::pump() {
   while (auto entry = queue_.next(options_.seats_per_batch, kv_.pools[0].slots())) {
     const auto batch = least_loaded(seats_, options_.seats_per_batch, 1);
     if (!batch) break;
-    kv_wanted_ = entry->slots; // until it has them
+    // Until it has them, and those that are kept free while others run.
+    kv_wanted_ = entry->slots + (kv_.holders.empty() ? 0 : kept_);
     if (refused_before(*entry)) break;
     const auto pool = take_slots(*entry, *batch);
     if (!pool) break;
@@ -218,9 +220,10 @@ void run::measure(const batch_run& b, double duration) {
     }
   add_tbt(duration, b.rows_now - late);
   if (scaling_) {
-    scaling_->window.model += b.times.model;
-    scaling_->window.attention += b.times.attention;
-    ++scaling_->window.iterations;
+    auto& span = scaling_->spans.back();
+    span.model += b.times.model;
+    span.attention += b.times.attention;
+    ++span.iterations;
   }
   if (measuring_) {
     measured_tokens_ += b.rows_now;
@@ -239,13 +242,13 @@ void run::measure(const batch_run& b, double duration) {
 /// Between two tokens of a request, or of so many.
 void run::add_tbt(double seconds, double weight) {
   if (measuring_) result_.tbt.add(seconds, weight);
-  if (scaling_) scaling_->window.tbt.add(seconds, weight);
+  if (scaling_) scaling_->spans.back().tbt.add(seconds, weight);
 }
 
 /// A request has its first token.
 void run::add_ttft(uint32_t index) {
   result_.ttft.add(now_ - arrival_of(index));
-  if (scaling_) scaling_->window.ttft.add(now_ - arrival_of(index));
+  if (scaling_) scaling_->spans.back().ttft.add(now_ - arrival_of(index));
 }
 
 void run::leave(batch_run& b, uint32_t index, bool done) {
@@ -306,7 +309,7 @@ simulation_result run::finish() {
   r.mean_usd_per_hour = now_ > 0 ? usd_ / now_ : design_.usd_per_hour();
   r.device_hours = device_s_ / 3600;
   r.most_device_hours *= now_;
-  if (prompts_ && prompt_server_s_ > 0) r.prefill_busy = prompts_->busy_s() / prompt_server_s_;
+  if (prompts_ && prompt_server_s_ > 0) r.prefill_busy = prompts_->busy_s(now_) / prompt_server_s_;
   if (whole_) r.measured_seconds = now_;
   if (r.measured_seconds > 0) {
     const auto t = r.measured_seconds;

@@ -39,7 +39,8 @@ uint32_t heads_of(const decode_design& design, const cost_model& cost) {
 /// Throws std::invalid_argument for bounds that the design cannot follow.
 void run::begin_autoscaling() {
   const auto& o = *options_.autoscale;
-  scaling_.emplace(scaling_state{o, scaling_policy{o.settings}, {}, {}, kv_.pools[0].slots(), 0});
+  scaling_.emplace(scaling_state{o, scaling_policy{o.settings}, kv_.pools[0].slots()});
+  scaling_->spans.emplace_back();
   const auto wrong = [](const std::string& why) {
     throw std::invalid_argument{"autoscaling: " + why};
   };
@@ -72,35 +73,53 @@ void run::begin_autoscaling() {
 void run::look() {
   if (!scaling_ || now_ < scaling_->next_look) return;
   scaling_->next_look = now_ + scaling_->options.look_s;
-  if (now_ - scaling_->window.from >= scaling_->options.window_s) end_window();
   const auto x = seen();
+  end_span();
   if (options_.on_look) options_.on_look(x);
   if (const auto step = scaling_->policy.look(x).step) obey(*step);
 }
 
-void run::end_window() {
-  auto& w = scaling_->window;
-  auto& x = scaling_->measured;
-  const auto seconds = now_ - w.from;
-  x.tbt_p99 = p99(w.tbt);
-  x.ttft_p99 = p99(w.ttft);
-  const auto iterations = static_cast<double>(std::max<uint64_t>(1, w.iterations));
-  x.model_work = scaling_seconds{w.model / iterations};
-  x.attention_work = scaling_seconds{w.attention / iterations};
-  x.tokens_per_s = static_cast<double>(result_.tokens - w.tokens) / seconds;
-  const auto busy = prompts_ ? prompts_->busy_s() : 0;
-  x.pools[scaled_pool::prefill].busy =
-      prompts_ ? std::min(1.0, (busy - w.prompts_busy) / seconds / design_.prefill_servers) : -1;
-  w = {};
-  w.from = now_;
-  w.tokens = result_.tokens;
-  w.prompts_busy = busy;
+/// Latencies, work and rate of the last seconds: what the spans between looks tell together.
+void run::measure_window(scaling_look& x) const {
+  const auto& first = scaling_->spans.front();
+  const auto seconds = now_ - first.from;
+  if (seconds <= 0) return;
+  distribution tbt, ttft;
+  double model = 0, attention = 0, iterations = 0;
+  for (const auto& span : scaling_->spans) {
+    tbt.add(span.tbt);
+    ttft.add(span.ttft);
+    model += span.model;
+    attention += span.attention;
+    iterations += static_cast<double>(span.iterations);
+  }
+  x.tbt_p99 = p99(tbt);
+  x.ttft_p99 = p99(ttft);
+  x.model_work = scaling_seconds{model / std::max(1.0, iterations)};
+  x.attention_work = scaling_seconds{attention / std::max(1.0, iterations)};
+  x.tokens_per_s = static_cast<double>(result_.tokens - first.tokens) / seconds;
+  if (!prompts_) return;
+  const auto busy = prompts_->busy_s(now_) - first.prompts_busy;
+  x.pools[scaled_pool::prefill].busy = std::min(1.0, busy / seconds / design_.prefill_servers);
+}
+
+/// The next span begins, and those that the next look's window has not are forgotten.
+void run::end_span() {
+  auto& spans = scaling_->spans;
+  auto& next = spans.emplace_back();
+  next.from = now_;
+  next.tokens = result_.tokens;
+  next.prompts_busy = prompts_ ? prompts_->busy_s(now_) : 0;
+  const auto& o = scaling_->options;
+  const double window = window_of(o.settings).count();
+  while (spans.size() > 1 && scaling_->next_look - spans.front().from > window + o.look_s / 2)
+    spans.pop_front();
 }
 
 /// The service as a live autoscaler would see it.
 scaling_look run::seen() const {
   const auto& o = scaling_->options;
-  auto x = scaling_->measured;
+  scaling_look x;
   x.at = scaling_seconds{now_};
   x.pools[scaled_pool::model] =
       pool_of(design_.replicas, o.pools[scaled_pool::model], loading_.size());
@@ -110,28 +129,36 @@ scaling_look run::seen() const {
     attention.heads = heads_of(design_, cost_);
     if (moved_at_ > now_) attention.wanted = attention.members;
   }
-  if (prompts_) {
-    const auto busy = x.pools[scaled_pool::prefill].busy;
+  if (prompts_)
     x.pools[scaled_pool::prefill] =
         pool_of(design_.prefill_servers, o.pools[scaled_pool::prefill], loading_prompts_.size());
-    x.pools[scaled_pool::prefill].busy = busy;
-  }
+  measure_window(x);
   for (const auto& p : kv_.pools) {
     x.kv_used += p.used() - p.cached();
     x.kv_slots += p.slots();
   }
   x.kv_wanted = kv_wanted_;
+  look_at_queue(x);
+  x.tbt_target = o.tbt_target;
+  x.ttft_target = o.ttft_target;
+  x.batches = design_.concurrent();
+  return x;
+}
+
+/// Prompts that wait: in the queue, or for those who compute them.
+void run::look_at_queue(scaling_look& x) const {
   x.queue = static_cast<uint32_t>(queue_.waiting() + (prompts_ ? prompts_->waiting() : 0));
   auto since = now_;
   if (const auto head = queue_.next(UINT32_MAX, UINT32_MAX))
     since = std::min(since, waits_since(index_of_id(head->first)));
   if (prompts_ && prompts_->oldest())
     since = std::min(since, waits_since(prompts_->oldest()->index));
+  for (const auto& b : batches_) // beside decoding
+    for (const auto sequence : b.prompts.unbegun()) {
+      ++x.queue;
+      since = std::min(since, waits_since(index_of_id(sequence)));
+    }
   x.queue_age = scaling_seconds{now_ - since};
-  x.tbt_target = o.tbt_target;
-  x.ttft_target = o.ttft_target;
-  x.batches = design_.concurrent();
-  return x;
 }
 
 /// One that ran before has waited since its last token.

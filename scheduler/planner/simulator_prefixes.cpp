@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <stdexcept>
+#include <string>
 
 namespace lamella::scheduler::decoding {
 
@@ -15,7 +18,26 @@ namespace {
 
 constexpr uint32_t block_tokens = 512;
 
+/// Blocks whose tokens can all be told apart.
+constexpr size_t blocks_most =
+    (uint64_t{std::numeric_limits<model::token_id>::max()} + 1) / block_tokens;
+
 } // namespace
+
+/// Numbers the blocks of the trace from 0 on: their ids may be any, and a token's is made of a
+/// block's. Throws std::invalid_argument for more than tokens can be made of.
+void run::number_blocks() {
+  if (design_.prefix_cache_s <= 0) return;
+  for (const auto& x : trace_)
+    blocks_.insert(blocks_.end(), x.prefix_blocks.begin(), x.prefix_blocks.end());
+  std::sort(blocks_.begin(), blocks_.end());
+  blocks_.erase(std::unique(blocks_.begin(), blocks_.end()), blocks_.end());
+  if (blocks_.size() > blocks_most)
+    throw std::invalid_argument{"the prompts of the trace begin with "
+                                + std::to_string(blocks_.size())
+                                + " different blocks, and a prefix cache is simulated with at most "
+                                + std::to_string(blocks_most)};
+}
 
 std::chrono::nanoseconds run::clock() const {
   return std::chrono::nanoseconds{std::llround(now_ * 1e9)};
@@ -29,9 +51,11 @@ const std::vector<model::token_id>& run::text_of(uint32_t index) {
   text.clear();
   if (design_.prefix_cache_s <= 0) return text;
   const auto& x = trace_[index];
-  for (const auto block : x.prefix_blocks)
+  for (const auto id : x.prefix_blocks) {
+    const auto block = std::lower_bound(blocks_.begin(), blocks_.end(), id) - blocks_.begin();
     for (uint32_t i = 0; i < block_tokens && text.size() < x.prompt_tokens; ++i)
-      text.push_back(block * block_tokens + i);
+      text.push_back(static_cast<model::token_id>(block) * block_tokens + i);
+  }
   return text;
 }
 

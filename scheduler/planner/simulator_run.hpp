@@ -11,6 +11,7 @@
 #include "scheduler/planner/prefill_pool.hpp"
 #include "scheduler/planner/simulation.hpp"
 
+#include <deque>
 #include <optional>
 #include <queue>
 #include <set>
@@ -77,23 +78,22 @@ struct batch_run {
   iteration_times times;
 };
 
-/// What the autoscaler hears of a window of time.
-struct scaling_window {
+/// What happens between two looks of the autoscaler.
+struct scaling_span {
   double from = 0;
   distribution tbt, ttft;
   double model = 0, attention = 0; ///< seconds of work, all iterations together
   uint64_t iterations = 0;
-  uint64_t tokens = 0;     ///< of the run, when the window began
-  double prompts_busy = 0; ///< seconds of servers for prompts, when the window began
+  uint64_t tokens = 0;     ///< of the run, when the span began
+  double prompts_busy = 0; ///< seconds of servers for prompts, when the span began
 };
 
 /// The autoscaler of a run.
 struct scaling_state {
   autoscaling options;
   scaling_policy policy;
-  scaling_window window;
-  scaling_look measured;    ///< of the last window that has ended: only what is measured in windows
-  uint32_t least_slots = 0; ///< of a pool of the smallest allowed memory pool
+  uint32_t least_slots = 0;         ///< of a pool of the smallest allowed memory pool
+  std::deque<scaling_span> spans{}; ///< of the next look's window; the last is under way
   double next_look = 0;
 };
 
@@ -154,6 +154,7 @@ private:
   void give_back(uint32_t index);
 
   // simulator_prefixes.cpp
+  void number_blocks();
   std::chrono::nanoseconds clock() const;
   const std::vector<model::token_id>& text_of(uint32_t index);
   bool refused_before(const admission_entry& entry);
@@ -181,8 +182,10 @@ private:
   // simulator_autoscale.cpp
   void begin_autoscaling();
   void look();
-  void end_window();
+  void measure_window(scaling_look& x) const;
+  void end_span();
   scaling_look seen() const;
+  void look_at_queue(scaling_look& x) const;
   double waits_since(uint32_t index) const;
   void obey(const scaling_step& step);
   void scale_prompts(int32_t change);
@@ -194,9 +197,10 @@ private:
   const bool whole_;
   admission queue_;
   kv_ledger kv_;
+  std::vector<uint32_t> blocks_; ///< ids of the trace's prefix blocks, sorted; with a prefix cache
   /// The text asked for last: the head of the queue is tried again and again.
   std::pair<uint32_t, std::vector<model::token_id>> text_{~0u, {}};
-  uint32_t kv_wanted_ = 0; ///< slots that the head of the queue waits for
+  uint32_t kv_wanted_ = 0; ///< slots that the head of the queue waits for, with those kept free
   std::pair<sequence_id, std::vector<uint32_t>> tried_; ///< last, and the room in each pool then
   std::vector<sequence_state> states_;
   std::vector<batch_run> batches_;

@@ -44,6 +44,23 @@ TEST_CASE("L-M19 an empty cell grows last, and a pool keeps its least members") 
   CHECK_FALSE(step_of_cells(full, 3, true, 1, 3));
 }
 
+TEST_CASE("L-M19 a pool beyond its bounds comes back step by step, and never leaves them") {
+  std::vector<cell_look> cells{{3, 300, 200}, {3, 300, 100}};
+  for (auto& x : cells) x.by_requests = true;
+  for (uint32_t members = 6; members > 3; --members) { // its bound fell to 3
+    const auto down = step_of_cells(cells, 3, false, 1, 3);
+    REQUIRE(down);
+    cells[down->cell].members = down->members;
+  }
+  CHECK_FALSE(step_of_cells(cells, 3, true, 1, 3));
+  for (uint32_t members = 3; members < 5; ++members) { // its bound rose to 5
+    const auto up = step_of_cells(cells, 3, true, 5, 8);
+    REQUIRE(up);
+    cells[up->cell].members = up->members;
+  }
+  CHECK_FALSE(step_of_cells(cells, 3, false, 5, 8));
+}
+
 TEST_CASE("L-M19 L-M24 a cell by requests takes steps of one member, down to none") {
   std::vector<cell_look> cells{{3, 300, 290}, {1, 100, 10}};
   for (auto& x : cells) x.by_requests = true;

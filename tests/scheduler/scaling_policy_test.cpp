@@ -37,6 +37,17 @@ TEST_CASE("a service that is as it should be stays as it is") {
   CHECK(at(policy, good_look(), now).wish == by_pool<uint32_t>{{2, 2, 2}});
 }
 
+TEST_CASE("a look is of what came after the last step, and of ten seconds at most") {
+  scaling_settings x;
+  CHECK(window_of(x).count() == 10);
+  x.cool_up = scaling_seconds{3.7};
+  CHECK(window_of(x).count() == 3);
+  x.cool_down = scaling_seconds{0.2};
+  CHECK(window_of(x).count() == 1);
+  x.cool_up = x.cool_down = scaling_seconds{60};
+  CHECK(window_of(x).count() == 10);
+}
+
 TEST_CASE("a step comes when a pool has been too small for a while, and says why") {
   scaling_policy policy;
   double now = 0;

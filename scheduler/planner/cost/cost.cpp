@@ -117,7 +117,7 @@ double cost_model::overlap_s(const device_group& compute, const device_group& me
   // Per iteration; every term is L equal parts, so the minimum of sums is the sum of minima.
   const auto projection = matmul_s(compute.kind, model_.parameters() / compute.count, rows)
                           * model_.kv_projection_share();
-  const auto kv_bytes = rows * model_.kv_bytes_per_token();
+  const auto kv_bytes = rows * model_.kv_wire_bytes_per_token();
   return std::min(projection + slice_kernels_s() + kv_bytes / path.bandwidth,
                   attention_s(memory, rows, context));
 }

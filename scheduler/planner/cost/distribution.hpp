@@ -24,6 +24,14 @@ public:
     if (!(seconds <= max_)) max_ = seconds;
   }
 
+  /// All samples of another one.
+  void add(const distribution& x) {
+    for (size_t i = 0; i < buckets; ++i) weights_[i] += x.weights_[i];
+    total_ += x.total_;
+    sum_ += x.sum_;
+    max_ = std::fmax(max_, x.max_);
+  }
+
   double count() const { return total_; }
   double sum() const { return sum_; }
   double mean() const { return total_ > 0 ? sum_ / total_ : nothing; }

@@ -59,6 +59,10 @@ struct model_shape {
   double kv_bytes_per_token() const {
     return 2.0 * kv_element_bytes * head_dim * kv_heads * layers;
   }
+  /// K and V of a token as they are sent to who keeps them and rounds them to the cache's type.
+  double kv_wire_bytes_per_token() const {
+    return 2.0 * element_bytes * head_dim * kv_heads * layers;
+  }
   /// (2 + 2/G) e d L (L-M05, Lamina 3.1).
   double wire_bytes_per_row() const {
     return element_bytes * head_dim * (2.0 * heads + 2.0 * kv_heads) * layers;

@@ -1,120 +1,12 @@
 // The sizes of pools follow the load: what AUTOSCALER sees, and whom it tells.
-#include "actors/protocol/pools.hpp"
-#include "actors/protocol/status.hpp"
-#include "actors/scaling/autoscaler.hpp"
 #include "actors/shared/events.hpp"
 #include "scheduler/scaling_text.hpp"
-#include "tests/actors/gateway/fake_exchange.hpp"
-#include "tests/actors/membership/stand_in.hpp"
-#include "tests/actors/stand_ins.hpp"
+#include "tests/actors/scaling/scaled_pools.hpp"
 #include "tests/scratch_folder.hpp"
 
 #include <fstream>
 
 namespace lamella::actors::test {
-
-using namespace std::chrono_literals;
-
-namespace {
-
-/// A MEMBERSHIP that says what the test wants and does what it is told, or refuses.
-struct membership_book {
-  system_status status;
-  std::vector<pool_resize> resizes;
-  bool refuses = false, begins = true;
-
-  membership_book() {
-    status.changes = {{"model", 1, 1, "none", {}},
-                      {"attention", 2, 2, "none", {}},
-                      {"prefill", 1, 1, "none", {}}};
-  }
-  pool_change& change_of(const std::string& pool) {
-    return *std::ranges::find(status.changes, pool, [](const pool_change& x) { return x.pool; });
-  }
-  caf::result<pool_change> resize(const pool_resize& x) {
-    resizes.push_back(x);
-    if (refuses) return caf::make_error(ec::resize_refused, "test");
-    auto& change = change_of(x.pool);
-    if (begins) change = {x.pool, change.to, x.members, "under way", {}};
-    return change;
-  }
-  void end(const std::string& pool, const char* how) { change_of(pool).state = how; }
-};
-
-auto answers_of(const std::shared_ptr<membership_book>& book) {
-  membership_answers x;
-  x.resize = [book](const pool_resize& question) { return book->resize(question); };
-  x.status = [book] { return book->status; };
-  return x;
-}
-
-struct scaled : stage {
-  std::shared_ptr<membership_book> members = std::make_shared<membership_book>();
-  std::shared_ptr<allocator_book> allocator = std::make_shared<allocator_book>();
-  std::shared_ptr<scheduler_book> scheduler = std::make_shared<scheduler_book>();
-  std::shared_ptr<load_window> load = std::make_shared<load_window>();
-  std::shared_ptr<net::metrics> metrics = std::make_shared<net::metrics>(net::metrics::settings{});
-  std::shared_ptr<service> server = std::make_shared<service>(tiny_service());
-  config::settings options;
-  autoscaler_actor scaler;
-
-  scaled() {
-    auto& pool = options.pools.attention;
-    pool.partition = config::partition::requests;
-    pool.placement = config::placement::local;
-    pool.members = 2;
-    pool.most = 4;
-    server->scheduler = spawn(stand_in_scheduler(scheduler));
-    server->allocator = spawn(stand_in_allocator(allocator));
-    server->batches.resize(2);
-    use(0.6);
-  }
-  ~scaled() { end_all(); }
-
-  void begin(bool serves = true) {
-    autoscaler_config c;
-    c.members = spawn(stand_in_membership(answers_of(members)));
-    c.newest = [this, serves] { return serves ? service_ptr{server} : service_ptr{}; };
-    c.load = load;
-    c.metrics = metrics;
-    c.options = options;
-    c.kv_heads = 8;
-    scaler = start_autoscaler(system, std::move(c));
-    owned.emplace_back(caf::actor_cast<caf::strong_actor_ptr>(scaler));
-    settle();
-  }
-  /// Share of the slots of each member.
-  /// Of two members each, in a pool of up to eight.
-  void have_two_cells() {
-    auto& pool = options.pools.attention;
-    pool.partition = config::partition::heads;
-    pool.most = 8;
-    for (const char* name : {"far", "near"}) {
-      auto& cell = pool.cells[name];
-      cell = pool;
-      cell.members = 2;
-    }
-  }
-  void use(double share) {
-    allocator->usage.slots = {1000, 1000};
-    allocator->usage.used.assign(2, static_cast<uint32_t>(1000 * share));
-  }
-  void pass(caf::timespan time) { advance(time, 100ms); }
-  bool wishes(const std::string& pool, uint32_t count) const {
-    return metrics->scrape().body.find("lamella_pool_wish{pool=\"" + pool + "\"} "
-                                       + std::to_string(count) + "\n")
-           != std::string::npos;
-  }
-  std::vector<uint32_t> asked() const {
-    std::vector<uint32_t> sizes;
-    for (const auto& x : members->resizes) sizes.push_back(x.members);
-    return sizes;
-  }
-};
-
-using sizes = std::vector<uint32_t>;
-
-} // namespace
 
 TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler asks for a member where KV is short, and for the "
                           "next one when that has come") {
@@ -273,31 +165,63 @@ TEST_CASE_FIXTURE(scaled, "A step that is refused is asked for again after a coo
   use(0.9);
   pass(12s);
   CHECK(asked() == sizes{3});
-  pass(4s);
+  pass(14s);
   CHECK(asked() == sizes{3});
-  pass(8s);
+  pass(20s);
   CHECK(asked() == sizes{3, 3});
+}
+
+TEST_CASE_FIXTURE(scaled, "L-M19 a pool whose step is refused leaves the next step to others") {
+  auto& model = options.pools.model;
+  model.placement = config::placement::local;
+  model.most = 4;
+  options.autoscale.tbt_target = 50ms;
+  members->refuses = true;
+  begin();
+  use(0.9); // attention comes first
+  be_late(30, 9, 2);
+  REQUIRE(members->resizes.size() > 1);
+  CHECK(members->resizes[0].pool == "attention");
+  CHECK(members->resizes[1].pool == "model");
+}
+
+TEST_CASE_FIXTURE(scaled, "L-M19 cells that have no next size leave the other pools their turn") {
+  auto& model = options.pools.model;
+  model.placement = config::placement::local;
+  model.most = 4;
+  have_two_cells();
+  options.autoscale.tbt_target = 50ms;
+  members->status.changes = {{"model", 1, 1, "none", {}},
+                             {"attention", 16, 16, "none", {}},
+                             {"attention/far", 8, 8, "none", {}},
+                             {"attention/near", 8, 8, "none", {}},
+                             {"prefill", 1, 1, "none", {}}};
+  options.pools.attention.most = 20; // of eight heads
+  begin();
+  use(0.9);
+  be_late(20, 9, 2);
+  REQUIRE(!members->resizes.empty());
+  CHECK(members->resizes.front().pool == "model");
+}
+
+TEST_CASE_FIXTURE(scaled, "The autoscaler begins nothing while a cell changes") {
+  have_two_cells();
+  members->status.changes = {{"model", 1, 1, "none", {}},
+                             {"attention", 4, 6, "under way", {}},
+                             {"attention/far", 2, 2, "none", {}},
+                             {"attention/near", 2, 4, "under way", {}},
+                             {"prefill", 1, 1, "none", {}}};
+  begin();
+  use(0.95);
+  pass(60s);
+  CHECK(asked().empty());
 }
 
 TEST_CASE_FIXTURE(scaled, "Late tokens make the pool larger that is behind: shards whose attention "
                           "takes longer than a turn of the replicas") {
   options.autoscale.tbt_target = 50ms;
   begin();
-  const auto work = [&](uint64_t seconds) { // a replica is busy for 2 ms each iteration, a shard 9
-    members->status.workers.resize(3);
-    for (auto& x : members->status.workers) {
-      const bool replica = &x == members->status.workers.data();
-      x.role = replica ? "model" : "attention";
-      x.seat = x.role + "/" + std::to_string(&x - members->status.workers.data());
-      x.work = {100 * seconds, 0, 100 * seconds * (replica ? 2'000'000 : 9'000'000)};
-    }
-  };
-  for (uint64_t i = 1; i < 20; ++i) {
-    work(i);
-    for (int k = 0; k < 100; ++k) load->token_gap(sched.clock().now(), 80ms);
-    load->tokens(sched.clock().now(), 100);
-    pass(1s);
-  }
+  be_late(19, 2, 9);
   CHECK(asked() == sizes{3});
 }
 

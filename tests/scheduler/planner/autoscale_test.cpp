@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -194,4 +195,80 @@ TEST_CASE("an autoscaler that a design cannot follow is refused") {
   auto cached = homogeneous();
   cached.prefix_cache_s = 60;
   CHECK(refused(cached, autoscaled({1, 2})).find("prefix cache") != std::string::npos);
+}
+
+TEST_CASE("prompts that wait for their first chunk beside decoding are in the queue that is seen") {
+  const auto cost = cost_of("LLaMA3-70B");
+  auto d = disaggregated(8);
+  d.batches = 1;
+  d.prefill_beside = true;
+  auto o = autoscaled({1, 4});
+  o.autoscale->settings.queue_age_high = scaling_seconds{1e6}; // no step: only what is seen counts
+  std::vector<scaling_look> looks;
+  o.on_look = [&](const scaling_look& x) { looks.push_back(x); };
+  // Each takes some seconds, and the second begins when the first has ended.
+  simulate(d, cost, request_trace(3, {0, 40'000, 20, {}}), o);
+  REQUIRE(looks.size() > 3);
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(looks[i].queue == 2);
+    CHECK(looks[i].queue_age.count() == static_cast<double>(i));
+  }
+  CHECK(std::any_of(looks.begin(), looks.end(), [](const auto& x) { return x.queue == 1; }));
+  CHECK(looks.back().queue == 0);
+  CHECK(looks.back().queue_age.count() == 0);
+  // The flood that no replica keeps up with gets more of them.
+  const auto flood = with_arrivals(uniform_trace(600, 4000, 20, 1), 30, 1);
+  const auto r = simulate(d, cost, flood, autoscaled({1, 4}));
+  REQUIRE_FALSE(r.steps.empty());
+  CHECK(r.steps.front().step.pool == scaled_pool::model);
+  CHECK(r.steps.front().at_s < 20);
+}
+
+TEST_CASE("a server is seen to work while it computes a prompt that takes longer than a window") {
+  const auto cost = cost_of("LLaMA3-70B");
+  auto d = disaggregated(8);
+  d.prefill = of(2, "H100-SXM");
+  d.prefill_servers = 2;
+  auto o = autoscaled({}, {}, {2, 2});
+  std::vector<scaling_look> looks;
+  o.on_look = [&](const scaling_look& x) { looks.push_back(x); };
+  simulate(d, cost, {{0, 200'000, 2, {}}}, o);
+  REQUIRE(cost.prefill_s(d.prefill, 200'000) > 40);
+  REQUIRE(looks.size() > 40);
+  for (size_t i = 11; i < 40; ++i)
+    CHECK(looks[i].pools[scaled_pool::prefill].busy == doctest::Approx(0.5)); // one of two servers
+}
+
+TEST_CASE("a look tells of the last seconds, as many as the shortest cool-down has") {
+  const auto cost = cost_of("LLaMA3-70B");
+  auto o = autoscaled({1, 2});
+  o.autoscale->settings.cool_up = scaling_seconds{2};
+  std::vector<scaling_look> looks;
+  o.on_look = [&](const scaling_look& x) { looks.push_back(x); };
+  // Ten tokens within the first second, and ten after half a minute.
+  simulate(disaggregated(8), cost, {{0, 100, 10, {}}, {30, 100, 10, {}}}, o);
+  REQUIRE(looks.size() > 20);
+  for (size_t i = 1; i < 20; ++i) {
+    CAPTURE(i);
+    CHECK(looks[i].tokens_per_s == (i == 1 ? 10 : i == 2 ? 5 : 0));
+    CHECK((looks[i].ttft_p99.count() > 0) == (i <= 2));
+    CHECK((looks[i].tbt_p99.count() > 0) == (i <= 2));
+    CHECK((looks[i].model_work.count() > 0) == (i <= 2));
+  }
+}
+
+TEST_CASE("who waits for KV asks for the slots, too, that are kept free for those who run") {
+  const auto cost = cost_of("LLaMA3-70B");
+  auto d = disaggregated(1);
+  auto o = autoscaled({1, 2});
+  uint32_t seen = 0;
+  const auto kept = std::floor(slots_per_pool(d, cost) * d.kept_free_share);
+  REQUIRE(kept > 1000);
+  o.on_look = [&](const scaling_look& x) {
+    if (x.kv_wanted == 0) return;
+    ++seen;
+    CHECK(x.kv_wanted == 20'000 + d.window_slots + kept);
+  };
+  simulate(d, cost, request_trace(40, {0, 20'000, 500, {}}), o);
+  CHECK(seen > 3);
 }

@@ -1,7 +1,7 @@
 // KV heads where attention runs beside the weights: every tensor-parallel device has those that its
 // query heads read.
 #include "scheduler/planner/cost/csv.hpp"
-#include "scheduler/planner/decode_design.hpp"
+#include "scheduler/planner/simulator.hpp"
 
 #include <doctest/doctest.h>
 
@@ -71,4 +71,29 @@ TEST_CASE("weights and KV of 8 bits take half the bytes; as much is computed, an
         > 2 * half.kv_tokens(h20, half.model().weight_bytes));
   for (const char* bad : {",0", ",64", ",x"})
     CHECK_THROWS_AS(read(",weight_bits", "16", bad), table_error);
+}
+
+TEST_CASE("L-M05 a cache of fewer bits is sent the same K and V, which it rounds when they come") {
+  constants slow;
+  slow.fhbn_efficiency = 0.01;
+  std::vector<double> tokens_per_s, hidden;
+  for (const double bits : {16, 8, 4}) {
+    auto shape = *find_model(built_in_models(), "LLaMA3-8B");
+    shape.kv_element_bytes = bits / 8;
+    const cost_model cost{shape, slow};
+    decode_design d;
+    d.compute = of(1, "H100-SXM");
+    d.memory = of(8, "H20");
+    d.batches = 1;
+    d.prefill_beside = true;
+    tokens_per_s.push_back(simulate(d, cost, uniform_trace(300, 2000, 20, 1)).tokens_per_s);
+    // Nothing but K and V is sent while a memory device that has much to read attends.
+    const auto path = cost.path(d.network, d.compute, d.memory);
+    hidden.push_back(cost.overlap_s(d.compute, d.memory, path, 64, 1e9));
+  }
+  CHECK(tokens_per_s[0] == doctest::Approx(34).epsilon(0.1));
+  for (const size_t i : {1, 2}) {
+    CHECK(tokens_per_s[i] == doctest::Approx(tokens_per_s[0]).epsilon(0.02));
+    CHECK(hidden[i] == doctest::Approx(hidden[0]));
+  }
 }

@@ -285,3 +285,31 @@ TEST_CASE(
   q.limits = {{latency_metric::ttft, 0.99, 0.04}};
   CHECK(bound(uniform_trace(3000, 500, 40, 7)).starts_with("TTFT limit; "));
 }
+
+TEST_CASE("L-M27 with a rate, NICs take the KV of the prompts that come, and no more is asked") {
+  const auto cost = cost_of("LLaMA-65B");
+  auto q = question();
+  decode_design d;
+  d.compute = with_nics({q.menu[1], 2}, 1, cost.values());
+  d.host = q.host;
+  const auto trace = uniform_trace(100, 8000, 4, 7);
+  const auto w = workload_of(trace);
+  CHECK_FALSE(estimate(d, q, cost, w).ok()); // at full throughput
+  q.rate = 0.05;                             // 1.05 GB/s
+  const auto guess = estimate(d, q, cost, w);
+  CHECK(guess.ok());
+  CHECK(guess.copies == 1);
+  CHECK(guess.usd_per_hour() == doctest::Approx(2 * 4.63 - 0.08 * 4.63));
+  CHECK(evaluate(guess, q, cost, trace).ok());
+  // As many copies as throughput needs share what comes; each may still have too few NICs.
+  auto wide = d;
+  wide.compute.nics = 0;
+  q.rate = 50;
+  const auto copies = estimate(wide, q, cost, w).copies;
+  REQUIRE(copies > 1);
+  const auto row = estimate(d, q, cost, w);
+  CHECK(row.copies == copies);
+  CHECK(row.miss
+        == doctest::Approx(50.0 / copies * w.prompt * cost.model().kv_bytes_per_token()
+                           / nic_bandwidth(d.compute, cost.values())));
+}

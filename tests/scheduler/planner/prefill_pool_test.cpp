@@ -63,7 +63,21 @@ TEST_CASE("S-M10 a server takes whole prompts up to its limit, or a longer one a
   }
   CHECK(ends == 5);
   CHECK(pool.waiting() == 0);
-  CHECK(pool.busy_s() > cost.prefill_s(of(2, "H100-SXM"), 5000));
+  CHECK(pool.busy_s(1e6) > cost.prefill_s(of(2, "H100-SXM"), 5000));
+}
+
+TEST_CASE("servers have worked on a prompt for as long as it has been under way") {
+  const auto cost = cost_of("LLaMA3-70B");
+  prefill_pool pool{cost, of(2, "H100-SXM"), 3};
+  CHECK(pool.busy_s(1) == 0);
+  for (const uint32_t index : {1u, 2u}) pool.add({index, 0, 3000});
+  pool.start(1);
+  CHECK(pool.busy_s(1) == 0);
+  const auto one = pool.next_end() - 1;
+  CHECK(pool.busy_s(1 + one / 4) == doctest::Approx(one / 2)); // two of three servers
+  CHECK(pool.busy_s(1 + 2 * one) == doctest::Approx(2 * one)); // they are done, and not yet asked
+  pool.finish(1 + one);
+  CHECK(pool.busy_s(1 + 2 * one) == doctest::Approx(2 * one));
 }
 
 TEST_CASE("servers that are too many end their prompts before they go") {

@@ -148,6 +148,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("S-M12 sequences stand back for prompts whose work, not whose tokens, are too many") {
+  static_assert(prefill_work(0, 60) < composer::work_first);
+  static_assert(prefill_work(0, 63) > composer::work_first);
+  for (const uint32_t tokens : {60u, 63u}) {
+    CAPTURE(tokens);
+    auto trace = equal(2, 100, 400);
+    trace[1] = {0.205, tokens, 2, {}};
+    served_options o;
+    o.load = load_kind::arrivals;
+    o.mixed = true;
+    o.stand_backs = 4;
+    uint32_t alone = 0; // launches of the prompt without rows of the first request
+    double decoded_s = 0;
+    o.on_iteration = [&](const iteration_span& x) {
+      if (x.batch == 0) decoded_s = x.start_s; // told of before the prompts of the same launch
+      alone += x.batch == 1 && x.start_s > 0.205 && x.start_s != decoded_s;
+    };
+    CHECK(simulate_served(constant(), trace, o).requests == 2);
+    CHECK(alone == (tokens == 60 ? 0 : 1));
+  }
+}
+
 TEST_CASE("S-M02 V-M14 with mixed launches scarce slots cost no tokens, and the same runs again") {
   const auto trace = uniform_trace(200, 300, 170, 54);
   auto scarce = constant();

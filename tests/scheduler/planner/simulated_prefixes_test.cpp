@@ -120,3 +120,20 @@ TEST_CASE("prefix cache, simulated: what is not simulated is refused") {
   d.prefill_servers = 1;
   CHECK(refuse(d, cost())->find("KV of their own") != std::string::npos);
 }
+
+TEST_CASE("prefix cache, simulated: blocks of any number are told apart") {
+  auto d = lamina();
+  d.prefix_cache_s = 150;
+  simulation_options o;
+  o.load = load_kind::arrivals;
+  request_trace trace(2, {0, 1000, 10, {1, 2}});
+  trace[1].arrival_s = 100;
+  trace[1].prefix_blocks = {1 + (1u << 23), 2 + (1u << 23)}; // 2^32 tokens further
+  CHECK(simulate(d, cost(), trace, o).prefix_hits == 0);
+  trace[0].prefix_blocks[0] = trace[1].prefix_blocks[0] = UINT32_MAX;
+  CHECK(simulate(d, cost(), trace, o).prefix_hits == 512);
+  // More blocks than there are tokens to make them of.
+  trace[1].prefix_blocks.clear();
+  for (uint32_t i = 0; i <= 1u << 23; ++i) trace[1].prefix_blocks.push_back(i);
+  CHECK_THROWS_AS(simulate(d, cost(), trace, o), std::invalid_argument);
+}
