@@ -7,12 +7,14 @@
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
+#include "config/streams.hpp"
 #include "model/program/load.hpp"
 #include "net/api/api_keys.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -26,10 +28,14 @@ namespace {
 
 using problems = std::vector<command_error::problem>;
 
-/// Empty, or why nothing can listen there now.
-std::string why_not_listen(const std::string& where) {
+struct listen_trial {
+  std::string why;     ///< empty, or why nothing can listen there
+  bool in_use = false; ///< because somebody listens there now
+};
+
+listen_trial try_to_listen(const std::string& where) {
   const auto address = config::parse_address(where);
-  if (!address) return "is not an address";
+  if (!address) return {"is not an address"};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
@@ -37,20 +43,29 @@ std::string why_not_listen(const std::string& where) {
   const auto port = std::to_string(address->port);
   if (const int failure = getaddrinfo(address->host.c_str(), port.c_str(), &hints, &found);
       failure != 0)
-    return gai_strerror(failure);
-  std::string why = "has no address";
+    return {gai_strerror(failure)};
+  listen_trial result{"has no address"};
   for (const auto* each = found; each != nullptr; each = each->ai_next) {
     const int fd = socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
     const int on = 1;
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const bool bound =
         fd >= 0 && bind(fd, each->ai_addr, each->ai_addrlen) == 0 && ::listen(fd, 1) == 0;
-    why = bound ? "" : errno_text();
+    result = bound ? listen_trial{} : listen_trial{errno_text(), errno == EADDRINUSE};
     if (fd >= 0) close(fd);
     if (bound) break;
   }
   freeaddrinfo(found);
-  return why;
+  return result;
+}
+
+void check_listener(const std::string& key, const std::string& listen, bool runs, problems& found) {
+  const auto trial = try_to_listen(listen);
+  if (trial.why.empty() || (runs && trial.in_use)) return;
+  found.push_back({key + ": cannot listen on " + listen + ": " + trial.why,
+                   trial.in_use ? "stop the process that listens there, choose another address, or "
+                                  "check with --reload if that process is the service of this file"
+                                : "choose an address of this machine and a port that you may use"});
 }
 
 void check_keys(const std::string& key, const std::filesystem::path& file, problems& found) {
@@ -94,7 +109,12 @@ struct plan {
   uint64_t token_bytes = 0;      ///< of K and V
   uint64_t slot_bytes = 0;       ///< of one member
   scheduler::kv_layout layout{}; ///< of the attention pool
-  uint64_t kv_bytes() const { return layout.slots() * token_bytes; }
+  uint64_t kv_bytes() const {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < layout.tables(); ++i)
+      sum += actors::stored_bytes(layout, i, token_bytes);
+    return sum;
+  }
   uint64_t memory_limit = 0;
 };
 
@@ -138,6 +158,8 @@ plan make_plan(const config::settings& s, problems& found) {
     made.token_bytes = actors::token_bytes(s, spec);
     made.slot_bytes = actors::slot_bytes(s, spec);
     made.layout = actors::layout_of(s, spec, actors::memory_limit() / 4);
+    if (auto why = actors::why_too_small(s, spec, made.layout); !why.empty())
+      found.push_back({why, ""});
   } catch (const std::exception& e) {
     found.push_back({"model.path: " + std::string{e.what()}, "download the file again"});
     return made;
@@ -169,11 +191,15 @@ void print_plan(const config::loaded& from, const plan& x) {
     const auto slots = x.layout.cells.at(cell++).slots;
     const bool by_heads = pool.partition == config::partition::heads;
     const auto bytes = x.token_bytes * slots / (by_heads ? std::max(1u, pool.members) : 1);
-    std::printf("attention %s: %u members by %s on %s, %u slots, %s of KV each\n", name.c_str(),
-                pool.members, by_heads ? "heads" : "requests", place_of(pool).c_str(), slots,
+    std::printf("attention %s: %u members%s by %s on %s, %u slots, %s of KV each\n", name.c_str(),
+                pool.members, pool.parity ? " and one with parity" : "",
+                by_heads ? "heads" : "requests", place_of(pool).c_str(), slots,
                 megabytes(bytes).c_str());
   }
-  std::printf("prefill   %u workers\n", s.pools.prefill.members);
+  if (config::prompt_streams(s) > 0 || config::prompt_batches(s) > 0)
+    std::printf("prefill   %u workers\n", s.pools.prefill.members);
+  else
+    std::printf("prefill   in the launches of batches\n");
   std::printf("memory    %s of %s\nok\n", megabytes(x.weight_bytes + x.kv_bytes()).c_str(),
               megabytes(x.memory_limit).c_str());
 }
@@ -209,16 +235,15 @@ run_function setup_config_check(CLI::App& app) {
   auto flags = add_configuration_flags(app);
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "Write the plan as JSON");
-  return [flags, json] {
+  auto runs = std::make_shared<bool>(false);
+  app.add_flag("--reload", *runs, "For a service that runs: its addresses may be in use");
+  return [flags, json, runs] {
     const auto made = load_configuration(*flags);
     problems found;
     check_keys("http.api_keys_file", made.value.http.api_keys_file, found);
     check_keys("admin.api_keys_file", made.value.admin.api_keys_file, found);
-    for (const auto& [key, listen] : {std::pair{"http.listen", made.value.http.listen},
-                                      std::pair{"admin.listen", made.value.admin.listen}})
-      if (const auto why = why_not_listen(listen); !why.empty())
-        found.push_back({std::string{key} + ": cannot listen on " + listen + ": " + why,
-                         "stop the process that listens there, or choose another address"});
+    check_listener("http.listen", made.value.http.listen, *runs, found);
+    check_listener("admin.listen", made.value.admin.listen, *runs, found);
     const auto& pools = made.value.pools;
     check_device("pools.model", pools.model, pools.model.tensor_parallel, found);
     for (const auto& [name, cell] : pools.attention.resolved())

@@ -3,6 +3,7 @@
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
+#include "config/reload.hpp"
 #include "config/schema.hpp"
 
 #include <cstdio>
@@ -89,7 +90,9 @@ run_function setup_config_diff(CLI::App& app) {
     before.file = how->files[0];
     after.file = how->files[1];
     print_differences(
-        config::diff(load_configuration(before).value, load_configuration(after).value), how->json);
+        config::take_live(load_configuration(before).value, load_configuration(after).value)
+            .changes,
+        how->json);
     return int{exit_success};
   };
 }

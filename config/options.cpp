@@ -255,12 +255,13 @@ void add_limits(table& t) {
       "is 16.",
       [](settings & s) -> auto& { return s.limits.default_output_tokens; });
   count(
-      "tokens_per_request", 1, 16 * mib, "Maximum of n x prompts x max_tokens.",
+      "tokens_per_request", 1, 16 * mib, "Maximum of n (or best_of) x prompts x max_tokens.",
       [](settings & s) -> auto& { return s.limits.tokens_per_request; });
   t.bytes(
       "limits.bodies_bytes", reload::live, mib, tib,
-      "Memory of all request bodies being received or parsed; more are rejected with 503; auto: "
-      "four of http.max_body_bytes, at least 256 MiB.",
+      "Memory of all request bodies being received or parsed, and as much again of whole answers "
+      "that wait for their readers; more are rejected with 503; auto: four of http.max_body_bytes, "
+      "at least 256 MiB.",
       [](settings & s) -> auto& { return s.limits.bodies_bytes; });
   count(
       "messages_per_chat", 1, 65'536, "Maximum messages in one chat request.",
@@ -291,7 +292,7 @@ void add_limits(table& t) {
 void add_operations(table& t) {
   t.seconds(
       "shutdown.drain_seconds", reload::live, 0, 86'400 * second,
-      "Time for running requests to finish after SIGTERM.",
+      "Time for running requests to finish, and for clients to take their answers, after SIGTERM.",
       [](settings & s) -> auto& { return s.shutdown.drain; });
   t.seconds(
       "health.iteration_max_age_seconds", reload::live, second / 10, 3600 * second,

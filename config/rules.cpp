@@ -1,5 +1,6 @@
 // The rules between options: check() of settings.hpp.
 #include "config/cells.hpp"
+#include "config/streams.hpp"
 
 #include <algorithm>
 #include <map>
@@ -36,8 +37,14 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
                      "use pools.prefill.attention: shards"});
 }
 
-/// Pipelines that say how many batches there are.
+/// Pipelines that say how many batches there are, and replicas that have none.
 void check_batches(const settings& x, std::vector<rule_violation>& found) {
+  const auto replicas = std::max(x.pools.model.members, x.pools.model.most);
+  if (x.batching.leaves_idle(replicas))
+    found.push_back({{"batching.batches", "pools.model.members", "pools.model.max"},
+                     std::to_string(x.batching.batches_for(replicas)) + " batches leave some of "
+                         + std::to_string(replicas) + " replicas idle",
+                     "set batching.batches to auto, or to one for each replica at least"});
   const bool chosen = x.batching.pipeline == pipeline::automatic;
   if (!x.batching.batches || (!chosen && x.batching.pipeline != pipeline::off)) return;
   found.push_back({{"batching.pipeline", "batching.batches"},
@@ -178,21 +185,27 @@ settings at_most(settings x) {
 /// takes no more streams than it has queues for (gpu/cuda/driver/driver.hpp).
 constexpr uint32_t cuda_streams_max = 28;
 
-/// Streams of a pool's executors in one process: one per batch and per prefill worker that the
-/// executor serves, and what shards need to look after their KV and, with parity, to make lost KV
-/// of the others'. A worker process has one executor or shard.
-void check_device_streams(const settings& x, std::vector<rule_violation>& found) {
+/// Streams of a pool's executors in one process: served_streams() of each, and what shards need to
+/// look after their KV and, with parity, to make lost KV of the others'. A worker process has one
+/// executor or shard.
+///
+/// `shards_max`: members of all attention cells together, where each may have more.
+void check_device_streams(const settings& x, uint32_t shards_max,
+                          std::vector<rule_violation>& found) {
   const auto& pools = x.pools;
-  const auto streams = x.batching.batches_for(pools.model.members) + pools.prefill.members;
+  const auto shards = std::min(pools.attention.all_members(), shards_max);
+  const auto streams = served_streams(x);
   std::map<std::string, uint32_t> of_device;
   const auto ranks_of = [&](const pool_settings& pool) {
     return devices_of_ranks(pool.device, pools.model.tensor_parallel);
   };
   if (pools.model.placement == placement::in_process)
     for (const auto& device : ranks_of(pools.model)) of_device[device] += streams;
+  std::map<std::string, uint32_t> shards_of;
   for (const auto& [name, cell] : pools.attention.resolved())
-    if (cell.placement == placement::in_process)
-      of_device[cell.device] += cell.members * (streams + 1);
+    if (cell.placement == placement::in_process) shards_of[cell.device] += cell.members;
+  for (const auto& [device, count] : shards_of)
+    of_device[device] += std::min(count, shards_max) * (streams + 1);
   const auto of_worker = [&](const pool_settings& pool, const std::set<std::string>& devices,
                              uint32_t count) {
     if (pool.placement == placement::in_process) return;
@@ -202,10 +215,9 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
   for (const auto& [name, cell] : pools.attention.resolved())
     of_worker(cell, {cell.device}, streams + (cell.parity ? 3 : 1));
   if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
-    of_worker(pools.prefill, ranks_of(pools.prefill),
-              2 * pools.prefill.members + pools.attention.all_members());
+    of_worker(pools.prefill, ranks_of(pools.prefill), 2 * pools.prefill.members + shards);
   if (pools.prefill_owns_kv() && pools.prefill.placement == placement::in_process)
-    of_device[pools.model.device] += pools.prefill.members * (1 + pools.attention.all_members());
+    of_device[pools.model.device] += pools.prefill.members * (1 + shards);
   for (const auto& [device, count] : of_device)
     if (is_cuda(device) && count > cuda_streams_max)
       found.push_back(
@@ -355,7 +367,8 @@ std::vector<rule_violation> check(const settings& x) {
                      "all pools are in this process: there is nothing to connect",
                      "use auto, or placement: local"});
   check_devices(x, found);
-  check_device_streams(at_most(x), found);
+  const auto& attention = x.pools.attention;
+  check_device_streams(at_most(x), std::max(attention.all_members(), attention.most), found);
   check_autoscaling(x, found);
   check_types(x, found);
   check_mixed_launches(x, found);

@@ -153,9 +153,12 @@ void write_section(std::string& out, const section& at, const std::string& key,
 
 struct line {
   std::string key;
-  const option* leaf;
+  const option* leaf; ///< null: a cell without options of its own
   value v;
   const origin* from; ///< null: built in
+
+  std::string yaml() const { return leaf != nullptr ? to_text(*leaf, v) : "{}"; }
+  std::string json() const { return leaf != nullptr ? json_value(*leaf, v) : "{}"; }
 };
 
 /// What to show: options in table order, then the cells.
@@ -169,15 +172,19 @@ std::vector<line> lines_of(const loaded& from, const show_options& how) {
     const auto* where = origin_of(x.key);
     if (how.effective || where != nullptr) lines.push_back({x.key, &x, x.get(from.value), where});
     if (x.key != "pools.attention.kv_bytes") continue; // the last of the pool: its cells follow
-    for (const auto& [name, cell] : from.value.pools.attention.cells)
+    for (const auto& [name, cell] : from.value.pools.attention.cells) {
+      const auto of_cell = "pools.attention.cells." + name;
+      const auto before = lines.size();
       for (const auto& each : options()) {
         if (!each.key.starts_with("pools.attention.")) continue;
-        const auto key = "pools.attention.cells." + name + each.key.substr(each.key.rfind('.'));
+        const auto key = of_cell + each.key.substr(each.key.rfind('.'));
         const auto* own = origin_of(key);
         const auto* inherited = own != nullptr ? own : origin_of(each.key);
         if (how.effective || own != nullptr)
           lines.push_back({key, &each, get_in_cell(each, cell), inherited});
       }
+      if (lines.size() == before) lines.push_back({of_cell, nullptr, {}, nullptr});
+    }
   }
   return lines;
 }
@@ -239,8 +246,8 @@ std::string show_yaml(const loaded& from, const show_options& how) {
       ++shared;
     for (size_t i = shared; i + 1 < parts.size(); ++i)
       out += std::string(2 * i, ' ') + parts[i] + ":\n";
-    out += std::string(2 * (parts.size() - 1), ' ') + parts.back() + ": " + to_text(*x.leaf, x.v);
-    if (how.with_origin) out += "  # " + origin_text(x);
+    out += std::string(2 * (parts.size() - 1), ' ') + parts.back() + ": " + x.yaml();
+    if (how.with_origin && x.leaf != nullptr) out += "  # " + origin_text(x);
     out += "\n";
     last = parts;
   }
@@ -252,9 +259,11 @@ std::string show_json(const loaded& from, const show_options& how) {
   const char* separator = "\n";
   for (const auto& x : lines_of(from, how)) {
     out += separator;
-    out += "  {\"key\": " + in_quotes(x.key) + ", \"value\": " + json_value(*x.leaf, x.v);
-    if (how.with_origin) out += ", \"origin\": " + in_quotes(origin_text(x));
-    out += std::string{", \"reload\": \""} + reload_word(*x.leaf) + "\"}";
+    out += "  {\"key\": " + in_quotes(x.key) + ", \"value\": " + x.json();
+    if (how.with_origin && x.leaf != nullptr) out += ", \"origin\": " + in_quotes(origin_text(x));
+    // Cells may come and go at a reload.
+    out += std::string{", \"reload\": \""} + (x.leaf != nullptr ? reload_word(*x.leaf) : "live")
+           + "\"}";
     separator = ",\n";
   }
   return out + "\n]}\n";

@@ -24,7 +24,8 @@ struct show_options {
 /// The configuration as YAML that loads to the same settings.
 std::string show_yaml(const loaded& from, const show_options& how);
 
-/// The same as one JSON object: {"version":1,"options":[{"key","value","origin","reload"}]}.
+/// The same as one JSON object: {"version":1,"options":[{"key","value","origin","reload"}]}. Of a
+/// cell without options of its own there is the cell's key, with {} as its value.
 std::string show_json(const loaded& from, const show_options& how);
 
 /// A key whose value differs.

@@ -219,6 +219,8 @@ struct batching_settings {
     const bool more = pipeline == pipeline::rotational || pipeline == pipeline::automatic;
     return batches.value_or(replicas + (more ? 1 : 0));
   }
+  /// Whether some of these replicas would never have a batch.
+  bool leaves_idle(uint32_t replicas) const { return batches_for(replicas) < replicas; }
 };
 
 /// Where worker processes join, and what both sides must agree on.

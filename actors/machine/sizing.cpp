@@ -4,6 +4,7 @@
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/topology.hpp"
 #include "config/cells.hpp"
+#include "config/streams.hpp"
 #include "scheduler/cell_tables.hpp"
 
 #include <fmt/format.h>
@@ -102,6 +103,11 @@ uint64_t memory_limit() {
   return std::min(machine, memory_bound(own_groups("memory")));
 }
 
+uint64_t stored_bytes(const scheduler::kv_layout& layout, uint32_t table, uint64_t token_bytes) {
+  const auto bytes = layout.slots_of(table) * token_bytes;
+  return layout.has_parity(table) ? bytes + bytes / layout.cells[table].members : bytes;
+}
+
 std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
                           uint64_t token_bytes, const scheduler::kv_layout& layout) {
   const auto is_here = [](const config::pool_settings& pool) {
@@ -112,25 +118,12 @@ std::string why_too_large(const config::settings& options, uint64_t weight_bytes
   const auto weights = is_here(pools.model) ? weight_bytes : 0;
   uint64_t kv = 0;
   for (uint32_t i = 0; i < layout.tables(); ++i)
-    if (is_here(settings_of_cell(options, i))) kv += layout.slots_of(i) * token_bytes;
+    if (is_here(settings_of_cell(options, i))) kv += stored_bytes(layout, i, token_bytes);
   if (weights + kv <= limit) return {};
   return "the weights (" + std::to_string(weights) + " bytes) and the KV cache ("
          + std::to_string(kv) + " bytes) are more than the memory limit of " + std::to_string(limit)
          + " bytes";
 }
-
-namespace {
-
-bool mixes(const config::settings& options) {
-  return options.batching.launches == config::launches::mixed;
-}
-
-/// Prompts that prefill workers with seats do not take.
-bool some_stay(const config::settings& options) {
-  return options.kv.prefix_cache.count() > 0 || options.pools.prefill.overflow_tokens > 0;
-}
-
-} // namespace
 
 uint32_t decode_rows_most(const config::settings& options) {
   const auto& b = options.batching;
@@ -141,32 +134,9 @@ uint32_t rows_most(const config::settings& options) {
   return std::max(decode_rows_most(options), options.batching.prefill_chunk_tokens);
 }
 
-uint32_t prompt_streams(const config::settings& options) {
-  const bool own = options.pools.prefill.has_seats() && options.pools.prefill_owns_kv();
-  return mixes(options) && !own ? 0 : options.pools.prefill.members;
-}
-
-uint32_t prompt_batches(const config::settings& options) {
-  const auto& prefill = options.pools.prefill;
-  const bool some = mixes(options) && prefill.has_seats() && !options.pools.prefill_owns_kv();
-  return some ? prefill.members : 0;
-}
-
-uint32_t mixed_streams(const config::settings& options) {
-  if (mixes(options) || !options.pools.prefill_owns_kv()) return 0;
-  return some_stay(options) ? options.pools.model.members : 0;
-}
-
-uint32_t mixed_batches(const config::settings& options) {
-  if (!mixes(options) || (prompt_streams(options) > 0 && !some_stay(options))) return 0;
-  return options.batching.batches_for(options.pools.model.members) + prompt_batches(options);
-}
-
 size_t streams_on(const config::settings& options, const std::string& device) {
   const auto& pools = options.pools;
-  const size_t streams = options.batching.batches_for(pools.model.members)
-                         + size_t{prompt_batches(options)} + prompt_streams(options)
-                         + mixed_streams(options);
+  const size_t streams = served_streams(options);
   size_t count = 0;
   for (const auto& [name, cell] : pools.attention.resolved())
     if (device == cell.device) count += cell.members * (streams + 1);

@@ -49,6 +49,10 @@ std::vector<uint64_t> kv_bytes_of_cells(const config::settings& options);
 /// named ones.
 std::vector<uint32_t> parity_cells(const config::settings& options);
 
+/// Bytes of KV that the members of that table store, with the one that holds its parity;
+/// `token_bytes` for each slot. 0 where the table is not in use.
+uint64_t stored_bytes(const scheduler::kv_layout& layout, uint32_t table, uint64_t token_bytes);
+
 /// Why the memory limit of this process is too small for one copy of the weights and the KV of all
 /// cells, `token_bytes` for each slot; empty when it suffices. Pools and cells on other machines or
 /// on CUDA devices do not count.
@@ -70,22 +74,6 @@ uint32_t decode_rows_most(const config::settings& options);
 
 /// Rows of the largest iteration.
 uint32_t rows_most(const config::settings& options);
-
-/// Streams of prefill workers; none where all prompts are in the launches of batches.
-uint32_t prompt_streams(const config::settings& options);
-
-/// Batches on prefill seats: with mixed launches and the KV of all at the shards, a prefill worker
-/// can decode as replicas can compute prompts (S-M03). One per seat; 0 where not so.
-uint32_t prompt_batches(const config::settings& options);
-
-/// Streams for prompts on replicas that decode, beside prefill workers with own KV: for those with
-/// a prefix-cache hit, since these workers do not have the KV of the shards, and for those that
-/// overflow (S-M07). One per replica; 0 where not needed.
-uint32_t mixed_streams(const config::settings& options);
-
-/// Batches whose launches have prompts (S-M02): all of them, those on prefill seats included, or
-/// none. Beside prefill workers with own KV they compute what mixed_streams() would.
-uint32_t mixed_batches(const config::settings& options);
 
 /// Upper bound of concurrent streams of a device of this process: of the pools on it.
 size_t streams_on(const config::settings& options, const std::string& device);

@@ -46,11 +46,13 @@ std::string plan_json(const std::vector<scheduler::plan_row>& rows, const std::s
 
 /// The configuration of one copy of a design. It passes `lamella config check` once the model
 /// exists; site-specific values (model file, placement, devices) are marked "fill in".
-std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o);
+std::string plan_yaml(const scheduler::plan_row& row, const scheduler::model_shape& model,
+                      const plan_options& o);
 
 /// A Kubernetes manifest around that configuration: ConfigMap, Deployment with a pod per copy and
 /// probes on the operators' listener, Service.
-std::string plan_manifest(const scheduler::plan_row& row, const plan_options& o);
+std::string plan_manifest(const scheduler::plan_row& row, const scheduler::model_shape& model,
+                          const plan_options& o);
 
 int plan_command(const plan_options& o);
 

@@ -211,7 +211,8 @@ void print_answer(const plan_search::rows& best, size_t designs, const std::stri
 }
 
 /// Writes what --emit asks for, of a design that meets the limits. Returns the exit code.
-int emit(const scheduler::plan_row& best, const plan_options& o) {
+int emit(const scheduler::plan_row& best, const scheduler::model_shape& model,
+         const plan_options& o) {
   if (!best.ok()) {
     if (!o.emit.empty()) print_error("--emit: nothing was written: no design meets the limits", "");
     return exit_failure;
@@ -219,8 +220,8 @@ int emit(const scheduler::plan_row& best, const plan_options& o) {
   if (!o.emit.empty()) {
     std::error_code failure;
     std::filesystem::create_directories(o.emit, failure);
-    save(std::filesystem::path{o.emit} / "lamella.yaml", plan_yaml(best, o));
-    save(std::filesystem::path{o.emit} / "kubernetes.yaml", plan_manifest(best, o));
+    save(std::filesystem::path{o.emit} / "lamella.yaml", plan_yaml(best, model, o));
+    save(std::filesystem::path{o.emit} / "kubernetes.yaml", plan_manifest(best, model, o));
   }
   return exit_success;
 }
@@ -254,7 +255,7 @@ int plan_command(const plan_options& o) {
     all.insert(all.end(), rows.begin(), rows.end());
     save(o.svg, scheduler::frontier_svg(all));
   }
-  return emit(best.front(), o);
+  return emit(best.front(), cost.model(), o);
 }
 
 run_function setup_plan(CLI::App& app) {

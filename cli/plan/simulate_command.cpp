@@ -38,7 +38,7 @@ std::string balance(scheduler::decode_design& design, const scheduler::cost_mode
   if (!design.disaggregated()) return "";
   const auto w = scheduler::workload_of(trace);
   const auto full = scheduler::slots_per_pool(design, cost) * design.pools() / w.context;
-  if (o.batches == "auto" || o.pipeline == "auto")
+  if (o.pipeline != "off" && (o.batches == "auto" || o.pipeline == "auto"))
     design.batches = scheduler::batches_for(design, cost, full, full * w.context);
   if (design.batches <= 1) return "";
   const auto one = full / design.batches;

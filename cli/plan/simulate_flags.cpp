@@ -96,6 +96,16 @@ void refuse_foreign_flags(const CLI::App& app, const simulate_options& o) {
   if (!found.empty()) throw command_error{exit_usage, std::move(found)};
 }
 
+/// A number of batches beside a pipeline that has one of its own, as batching.batches is refused.
+void refuse_batches(const CLI::App& app, const simulate_options& o) {
+  if (app.count("--batches") == 0 || o.batches == "auto") return;
+  if (o.pipeline != "off" && o.pipeline != "auto") return;
+  throw command_error{exit_usage,
+                      "--batches: does not apply to --pipeline " + o.pipeline
+                          + ", whose number of batches follows from the replicas",
+                      "leave it out, or use --pipeline fixed or rotational"};
+}
+
 /// Flags of the autoscaler, which are for runs that have one.
 void refuse_autoscaler_flags(const CLI::App& app, const simulate_options& o) {
   if (!o.scaling_trace.empty() && !o.reproduce.empty())
@@ -190,7 +200,9 @@ void flag_adder::add_other_designs() {
   word("--prompt", options_.prompt, "splitwise: prefill machines, or none", "COUNTxMACHINE");
   word("--token", options_.token,
        "splitwise: decode machines (DGX-A100, DGX-H100, DGX-H100-capped)", "COUNTxMACHINE");
-  choice("--decode-key", options_.decode_key, "splitwise: variable that sets decode time (C23)",
+  choice("--decode-key", options_.decode_key,
+         "splitwise: what sets decode time: the batch size, or the batch tokens as in the released "
+         "simulator",
          {"batch", "released"});
   choice("--transfer", options_.transfer, "splitwise: how KV is transferred",
          {"layers", "serialized"});
@@ -319,6 +331,7 @@ run_function setup_simulate(CLI::App& app) {
                           "measure one: lamella bench decode --profile FILE"};
     if (app.count("--seed") > 0 && o->reproduce.empty()) refuse_unused_seed(o->load);
     refuse_foreign_flags(app, *o);
+    refuse_batches(app, *o);
     refuse_autoscaler_flags(app, *o);
     return simulate_command(*o);
   };

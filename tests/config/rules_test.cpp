@@ -86,6 +86,18 @@ TEST_CASE("seats of this host are not hidden from workers of other hosts") {
             .problems.empty());
 }
 
+TEST_CASE("L-M17 each replica has a batch") {
+  const scratch_folder folder;
+  const auto with = [&](const char* batching, const char* model) {
+    return load_text(folder, std::string{"version: 1\nbatching: {"} + batching
+                                 + "}\npools: {model: {placement: local, " + model + "}}\n");
+  };
+  CHECK(with("batches: 3", "members: 3").problems.empty());
+  CHECK(says(with("batches: 2", "members: 3"), "2 batches leave some of 3 replicas idle"));
+  CHECK(says(with("pipeline: rotational, batches: 2", "members: 1, max: 3"),
+             "batching.batches, pools.model.members, pools.model.max"));
+}
+
 TEST_CASE("a CUDA device is not given more streams than it has queues for") {
   const scratch_folder folder;
   const auto with = [&](int batches, const char* attention) {
@@ -108,6 +120,43 @@ TEST_CASE("a CUDA device is not given more streams than it has queues for") {
                         "tensor_parallel: 3}, attention: {device: \"cuda:2\"}}\n");
   REQUIRE(ranks.problems.size() == 1);
   CHECK(says(ranks, "cuda:2 would get 29 streams"));
+}
+
+TEST_CASE("prompts that replicas take beside prefill workers with own KV have streams as well") {
+  const scratch_folder folder;
+  const auto with = [&](int members, const std::string& more = {}) {
+    return load_text(folder, "version: 1\nkv: {bytes: 1GiB}\npools: {model: {device: \"cuda:0\"}, "
+                             "attention: {device: \"cuda:1\", members: "
+                                 + std::to_string(members) + "}, prefill: {attention: own}}\n"
+                                 + more);
+  };
+  // Of each shard: one of the batch, of the prefill worker, of the replica, and for its KV.
+  CHECK(with(7).problems.empty());
+  CHECK(says(with(8), "cuda:1 would get 32 streams and has queues for 28"));
+  CHECK(says(with(9), "cuda:1 would get 36 streams and has queues for 28"));
+  // Prompts in the launches of batches need none.
+  const std::string mixed = "batching: {launches: mixed}\n";
+  CHECK(with(9, mixed).problems.empty());
+  CHECK(says(with(10, mixed), "cuda:1 would get 30 streams"));
+}
+
+TEST_CASE("cells that share the members of their pool need no more streams than these") {
+  const scratch_folder folder;
+  const auto with = [&](const char* most, const char* members) {
+    return load_text(folder, std::string{"version: 1\npools:\n"
+                                         "  model: {placement: local, device: \"cuda:0\"}\n"
+                                         "  attention:\n    placement: local\n"
+                                         "    device: \"cuda:1\"\n    kv_bytes: 1GiB\n"
+                                         "    partition: requests\n"}
+                                 + most + "    cells: {a: {members: " + members
+                                 + "}, b: {members: " + members
+                                 + "}}\n  prefill: {placement: local, attention: own, "
+                                   "device: \"cuda:4\", kv_bytes: 1GiB}\n");
+  };
+  CHECK(with("    max: 14\n", "1").problems.empty());
+  CHECK(with("", "7").problems.empty());
+  CHECK(says(with("    max: 28\n", "1"), "cuda:4 would get 30 streams"));
+  CHECK(says(with("", "14"), "cuda:4 would get 30 streams"));
 }
 
 TEST_CASE("a worker process on a CUDA device has streams for one executor") {

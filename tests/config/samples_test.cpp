@@ -116,6 +116,36 @@ TEST_CASE("what config show writes loads to the same settings") {
   CHECK(child(&json, "options")->items.size() > options().size()); // the cells' options come on top
 }
 
+TEST_CASE("config show keeps cells that have no options of their own") {
+  const scratch_folder folder;
+  auto from = folder.nothing();
+  from.file = folder.write("cells.yaml", "version: 1\npools:\n  attention:\n    members: 3\n"
+                                         "    cells: {east: , west: {partition: requests}, "
+                                         "north: {}}\n");
+  const auto first = load(from);
+  REQUIRE(first.problems.empty());
+  REQUIRE(first.value.pools.attention.cells.size() == 3);
+  const auto text = show_yaml(first, {});
+  CHECK(text.find("    cells:\n      east: {}\n") != std::string::npos);
+  CHECK(text.find("      north: {}\n") != std::string::npos);
+  for (const bool with_origin : {false, true}) {
+    auto again = folder.nothing();
+    again.file = folder.write("shown.yaml", show_yaml(first, {.with_origin = with_origin}));
+    const auto second = load(again);
+    CHECK(second.problems.empty());
+    CHECK(diff(first.value, second.value).empty());
+  }
+  std::vector<document_problem> problems;
+  const auto json = parse_document(show_json(first, {.with_origin = true}), problems);
+  CHECK(problems.empty());
+  REQUIRE(child(&json, "options") != nullptr);
+  const auto& shown = child(&json, "options")->items;
+  REQUIRE(shown.size() == 4);
+  CHECK(child(&shown[1], "key")->text == "pools.attention.cells.east");
+  CHECK(child(&shown[1], "value")->type == node::kind::map);
+  CHECK(child(&shown[1], "value")->pairs.empty());
+}
+
 TEST_CASE("a difference names key, both values and whether it needs a restart") {
   settings a;
   settings b;

@@ -1,10 +1,19 @@
 // How much of a machine a service uses.
 #include "actors/machine/sizing.hpp"
+#include "config/options.hpp"
+#include "gpu/kernels/operators.hpp"
 #include "scheduler/cell_tables.hpp"
+#include "scheduler/limits.hpp"
 
 #include <doctest/doctest.h>
 
 namespace lamella::actors::test {
+
+TEST_CASE("devices keep sampled tokens of as many seats as a batch and its prompts may have") {
+  const auto* most = config::find_option("batching.max_batch");
+  REQUIRE(most != nullptr);
+  CHECK(most->maximum + scheduler::limits::prompts_begun <= gpu::seats_max);
+}
 
 TEST_CASE("L-M23 L-M24 a cell by requests has a table of all heads for each member") {
   config::settings x;
@@ -59,6 +68,16 @@ TEST_CASE("Weights and KV that the memory cannot hold are refused, where they li
   CHECK_FALSE(why(limit + 1, 0).empty());
   x.pools.model.device = "cuda:0";
   CHECK(why(limit + 1, limit / 4).empty());
+}
+
+TEST_CASE("L-M26 the member with parity needs memory as the others do") {
+  const auto limit = memory_limit();
+  constexpr uint32_t slots = 1000;
+  const auto token = limit / slots / 4 * 3;
+  CHECK(why_too_large({}, 0, token, {{{2, slots, false}}}).empty());
+  CHECK_FALSE(why_too_large({}, 0, token, {{{2, slots, true}}}).empty()); // 3/2 as much
+  CHECK(stored_bytes({{{2, slots, true}, {0, slots, true}}}, 0, 6) == 9 * slots);
+  CHECK(stored_bytes({{{2, slots, true}, {0, slots, true}}}, 1, 6) == 0);
 }
 
 TEST_CASE("KV of a cell on other hosts needs no memory of this one") {

@@ -104,6 +104,28 @@ TEST_CASE("a flag that does not apply to the design is refused with the designs 
   CHECK(has(both.err, "--prompt"));
 }
 
+TEST_CASE("V-M17 batches are those of the pipeline, and a number that contradicts it is refused") {
+  const scratch_folder folder;
+  const auto told = [&](const std::string& words) {
+    return run_shell(folder / ".", "lamella simulate --trace uniform:30,1000,50 " + words);
+  };
+  for (const char* off : {"--pipeline off", "--pipeline off --batches auto"}) {
+    CAPTURE(off);
+    CHECK(has(told(off).out, "DOP (2,4) H100-SXM + H20, n = 1\n")); // one replica
+  }
+  CHECK(
+      has(told("--pipeline off --batches auto --compute 4xH100-SXM --replicas 2").out, "n = 2\n"));
+  CHECK(told("--pipeline auto --batches auto").code == 0);
+  CHECK(has(told("--pipeline fixed --batches 3 --compute 4xH100-SXM").out, "n = 3\n"));
+  for (const char* bad : {"--pipeline auto --batches 7", "--pipeline off --batches 2"}) {
+    CAPTURE(bad);
+    const auto got = told(bad);
+    CHECK(got.code == cli::exit_usage);
+    CHECK(has(got.err, "--batches: does not apply to --pipeline "));
+    CHECK(has(got.err, "hint: leave it out, or use --pipeline fixed or rotational\n"));
+  }
+}
+
 TEST_CASE(
     "L-M03 devices may come and go in a run, and the price is that of those that were there") {
   const scratch_folder folder;
