@@ -13,7 +13,8 @@ admission_verdict admission::offer(const admission_entry& entry) {
     queue_.insert(place, entry);
   } else {
     if (queue_.size() >= limits_.queue_requests) return admission_verdict::queue_requests;
-    if (tokens_ + entry.prompt_tokens > limits_.queue_tokens)
+    // Alone, a prompt that is longer than the limit waits for nobody.
+    if (!queue_.empty() && tokens_ + entry.prompt_tokens > limits_.queue_tokens)
       return admission_verdict::queue_tokens;
     queue_.push_back(entry);
   }

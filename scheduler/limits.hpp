@@ -14,6 +14,10 @@ constexpr uint32_t grow_below = 8;
 /// Prompts in one iteration: bounds the spans of a launch.
 constexpr uint32_t prompts_per_iteration = 64;
 
+/// Prompts of a batch that have begun and have not ended: bounds their seats, which come on top of
+/// those of the sequences that decode (gpu::seats_max is enough for both).
+constexpr uint32_t prompts_begun = 4096;
+
 /// Slots of a table that new work leaves free while other sequences run, so that these can grow: a
 /// twentieth.
 constexpr uint32_t kept_free_of(uint32_t slots) { return slots / 20; }

@@ -134,10 +134,12 @@ std::optional<kv_holding> grant_in(kv_ledger& ledger, uint32_t table, const kv_n
 
 std::optional<std::vector<kv_holding>> reserve(kv_ledger& ledger, const std::vector<kv_need>& needs,
                                                uint32_t keep_free, nanoseconds now) {
+  // What an epoch has not taken over whole goes first: choices of one request that start again
+  // need the slots that their own leftovers hold.
+  for (const auto& need : needs)
+    if (need.mode != reserve_mode::extend && !kept(ledger, need)) release(ledger, need.holder);
   std::vector<kv_holding> granted;
   for (const auto& need : needs) {
-    if (need.mode != reserve_mode::extend && !kept(ledger, need))
-      release(ledger, need.holder); // also what an epoch has not taken over whole
     const auto room = keep_free + shares_from(needs, need.holder);
     auto holding = grant_in(ledger, table_for(ledger, need, room), need, room, now);
     if (!holding) {

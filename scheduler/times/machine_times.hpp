@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -157,6 +158,13 @@ public:
     auto& x = entries_.try_emplace({what, home}, entry{size_times{proportional}, 0}).first->second;
     x.times.add(units, seconds);
     x.units = units;
+  }
+
+  /// Forgets the homes that are not among these: an iteration waits for them no more.
+  void keep_homes(const std::set<std::string>& homes) {
+    std::erase_if(entries_, [&](const auto& x) {
+      return x.first.first != timed_work::launch && !homes.contains(x.first.second);
+    });
   }
 
   std::optional<double> predict(timed_work what, const std::string& home, double units) const {

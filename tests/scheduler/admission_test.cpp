@@ -81,6 +81,15 @@ TEST_CASE("V-M15 L-M25 of what was running before, what has its KV still goes fi
   }
 }
 
+TEST_CASE("a prompt that is longer than the queue may have tokens waits alone") {
+  admission a{{3, 100}};
+  CHECK(a.offer(entry(1, 101)) == admission_verdict::queued);
+  CHECK(a.offer(entry(2, 1)) == admission_verdict::queue_tokens);
+  a.started();
+  CHECK(a.offer(entry(2, 1)) == admission_verdict::queued);
+  CHECK(a.offer(entry(1, 101)) == admission_verdict::queue_tokens);
+}
+
 TEST_CASE("the queue is bounded in entries and in tokens, and says by which") {
   admission a{{3, 100}};
   CHECK(a.offer(entry(1, 54)) == admission_verdict::queued);
@@ -137,7 +146,7 @@ TEST_CASE("V-M14 V-M15 random traffic agrees with two plain lists") {
           resumed.push_back(x);
         } else if (all().size() >= limits.queue_requests) {
           CHECK(verdict == admission_verdict::queue_requests);
-        } else if (tokens + x.prompt_tokens > limits.queue_tokens) {
+        } else if (!all().empty() && tokens + x.prompt_tokens > limits.queue_tokens) {
           CHECK(verdict == admission_verdict::queue_tokens);
         } else {
           CHECK(verdict == admission_verdict::queued);

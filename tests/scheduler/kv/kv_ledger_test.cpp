@@ -116,6 +116,26 @@ TEST_CASE("L-M23 a move takes the KV of all sequences along while they decode") 
   CHECK(kept > 2 * moved);
 }
 
+TEST_CASE("L-M25 choices that start again do not wait for the slots that they leave behind") {
+  kv_ledger ledger{{std::chrono::seconds{1}, 0}, ledger_world::tables_of({100})};
+  const sequence_id first{1}, second{2};
+  const auto need = [](sequence_id holder, uint32_t slots) {
+    kv_need x;
+    x.holder = holder;
+    x.slots = slots;
+    x.mode = reserve_mode::fresh;
+    return x;
+  };
+  auto choice = need(second, 10);
+  choice.share_from = first;
+  choice.share_tokens = 60;
+  const std::vector<kv_need> both{need(first, 70), choice};
+  REQUIRE(reserve(ledger, both, 0, {}));
+  CHECK(ledger.pools[0].free() == 20);
+  REQUIRE(reserve(ledger, both, 0, {}));
+  CHECK(ledger.pools[0].free() == 20);
+}
+
 TEST_CASE("L-M26 slots that lack parity are walked over once, and freed ones lack none") {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);

@@ -87,6 +87,20 @@ TEST_CASE("attention of an iteration ends with the last home") {
   CHECK_FALSE(x.predict(timed_work::launch, "far", 1));
 }
 
+TEST_CASE("an iteration waits for no home that is gone") {
+  machine_times x;
+  for (const char* home : {"0", "1", "2", "3"}) x.add(timed_work::attention, home, 1000, 0.001);
+  x.add(timed_work::prompt_attention, "0", 1000, 7);
+  x.add(timed_work::launch, "", 8, 7);
+  CHECK(*x.attention_s(4000) == doctest::Approx(0.001));
+  x.keep_homes({""});
+  CHECK_FALSE(x.attention_s(4000));
+  CHECK_FALSE(x.predict(timed_work::prompt_attention, "0", 1000));
+  CHECK(*x.predict(timed_work::launch, "", 1) == 7);
+  x.add(timed_work::attention, "", 1000, 0.001);
+  CHECK(*x.attention_s(4000) == doctest::Approx(0.004));
+}
+
 TEST_CASE("the load is the median of the newest looks") {
   machine_times x;
   CHECK_FALSE(x.load());
