@@ -1,9 +1,11 @@
 #include "actors/kv/parity_keeper.hpp"
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
 #include "actors/shared/exceptions.hpp"
+#include "actors/shared/parity_whole.hpp"
 #include "gpu/runners/kv_checksums.hpp"
 #include "scheduler/slot_pool.hpp"
 
@@ -34,9 +36,14 @@ uint32_t slots_of(const parity_keeper_config& c, uint64_t bytes) {
 
 /// The next turn comes then; until then nothing is pinned.
 void rest(keeper_ptr self, caf::timespan how_long) {
-  const auto& c = self->state.config;
+  auto& st = self->state;
+  const auto& c = st.config;
   self->send(c.allocator, kv_release{{c.pin}, c.epoch});
-  self->delayed_send(self, how_long, wake_atom_v);
+  st.working = false;
+  if (st.handed)
+    st.handed->deliver(true);
+  else
+    self->delayed_send(self, how_long, wake_atom_v);
 }
 
 /// Asks for slots that lack their parity, or for others, from where that walk stands.
@@ -218,6 +225,8 @@ void scrub(keeper_ptr self, caf::timespan idle) {
 }
 
 void turn(keeper_ptr self) {
+  if (self->state.stops) return;
+  self->state.working = true;
   next_slots(self, true, slots_of(self->state.config, chunk_bytes), [=](const kv_swept& x) {
     auto& st = self->state;
     if (!x.runs.empty()) return make(self, x);
@@ -228,8 +237,18 @@ void turn(keeper_ptr self) {
                   "parity is complete epoch={} cell={} slots={} seconds={:.3f}", st.config.epoch,
                   st.config.table, std::exchange(st.slots_made, 0),
                   seconds{self->clock().now() - *since}.count());
+    if (const auto& c = st.config; c.membership && !std::exchange(st.told_whole, true))
+      self->send(c.membership, parity_whole_atom_v, c.epoch, c.table);
     scrub(self, idle_rest);
   });
+}
+
+caf::result<bool> on_hand_over(keeper_ptr self, const hand_over&) {
+  auto& st = self->state;
+  st.stops = true;
+  if (!st.working) return true;
+  st.handed = self->make_response_promise<bool>();
+  return *st.handed;
 }
 
 } // namespace
@@ -241,6 +260,7 @@ caf::behavior parity_keeper(caf::stateful_actor<parity_keeper_state>* self,
   self->send(self, wake_atom_v);
   return {
       [self](wake_atom) { turn(self); },
+      [self](const hand_over& x) { return on_hand_over(self, x); },
       [self](abort_atom) {
         self->quit(caf::make_error(self->state.differs ? ec::rows_differ : ec::link_cut,
                                    "a copy between members of the pool failed"));

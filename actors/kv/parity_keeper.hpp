@@ -20,6 +20,7 @@ struct parity_keeper_config {
   uint32_t table = 0;               ///< of the cell
   std::vector<pool_member> members; ///< of the cell, the one with the parity last
   kv_allocator_actor allocator;
+  caf::actor membership;               ///< MEMBERSHIP, told when all parity is there; may be null
   sequence_id pin{};                   ///< holder id for its pinned slots; not that of a request
   uint64_t slot_bytes = 0;             ///< of a slot at a member
   uint64_t scrub_bytes_per_second = 0; ///< read at each member; 0: nothing is checked
@@ -41,7 +42,11 @@ struct parity_keeper_state {
   uint64_t number = 0;                                     ///< of the newest copy between members
   std::optional<caf::actor_clock::time_point> lacks_since; ///< since when slots are unprotected
   uint64_t slots_made = 0;                                 ///< since then
-  bool differs = false; ///< it stops because the digests of a transfer differ
+  bool working = false;                                    ///< from a turn until its rest
+  bool stops = false;                                      ///< another pipeline takes over
+  std::optional<caf::typed_response_promise<bool>> handed; ///< once its work has ended
+  bool told_whole = false; ///< to MEMBERSHIP: all that is in use has had its parity in this epoch
+  bool differs = false;    ///< it stops because the digests of a transfer differ
   const char* name = "parity_keeper";
 };
 
@@ -58,7 +63,8 @@ struct parity_keeper_state {
 ///
 /// Slots are pinned while they are read, so that no launch writes them. After a failed transfer the
 /// keeper terminates with ec::link_cut (ec::rows_differ where digests differ) unless a worker was
-/// reported lost: then the links are rebuilt.
+/// reported lost: then the links are rebuilt. hand_over: nothing is begun any more, because the
+/// keeper of the next epoch looks after the same slots; answered when what was begun has ended.
 caf::behavior parity_keeper(caf::stateful_actor<parity_keeper_state>* self,
                             parity_keeper_config config);
 

@@ -69,6 +69,15 @@ void measured_times::end_look(uint32_t batches, uint32_t replicas) {
   round_trip_us_ = 0;
 }
 
+std::vector<time_info> measured_times::keep_homes(const std::set<std::string>& homes) {
+  auto gone = rows();
+  times_.keep_homes(homes);
+  std::erase_if(gone, [&](const time_info& x) {
+    return x.work == scheduler::name_of(timed_work::launch) || homes.contains(x.cell);
+  });
+  return gone;
+}
+
 std::vector<time_info> measured_times::rows() const {
   std::vector<time_info> result;
   for (const auto& [key, x] : times_.entries())

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ public:
 
   /// All workers have answered that will. `batches` decode, in turn at `replicas` each.
   void end_look(uint32_t batches, uint32_t replicas);
+
+  /// The homes that there are: the times of others are forgotten. Returns those, as rows().
+  std::vector<time_info> keep_homes(const std::set<std::string>& homes);
 
   const scheduler::machine_times& times() const { return times_; }
 

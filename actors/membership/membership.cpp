@@ -38,13 +38,8 @@ using scheduler::worker_role;
 /// Processes that were slow and are remembered; one is replaced in a minute.
 constexpr size_t shunned_max = 256;
 
-bool has_part(const scheduler::epoch_plan& plan, const seat& where) {
-  const auto& list = where.role == worker_role::attention ? plan.shards : plan.replicas;
-  return std::find(list.begin(), list.end(), where) != list.end();
-}
-
 /// In an epoch that serves, served last, or is being opened on its own.
-bool has_part(const membership_state& st, const seat& where) {
+bool has_work(const membership_state& st, const seat& where) {
   return has_part(st.newest.plan, where) || (st.before && has_part(st.before->plan, where));
 }
 
@@ -86,12 +81,13 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   else
     st.refusals[where] = reason;
   st.memory.erase(where);
-  const bool had_part = has_part(st, where);
+  const bool had_part = has_work(st, where);
   if (gone.handle && had_part) {
     ++st.losses;
     if (st.config.metrics) st.config.metrics->failover(gone.info.role, cause);
   }
-  if (st.config.on_part_lost && had_part)
+  // Whoever ends while it loads had nothing in flight, also where its predecessor had a part.
+  if (st.config.on_part_lost && had_part && gone.handle)
     st.config.on_part_lost(gone.info, st.newest.epoch, streams_of(st.newest.plan, where),
                            own_fault);
   if (st.config.on_worker) st.config.on_worker(gone.info, true, own_fault);
@@ -179,7 +175,7 @@ void trust(membership_ptr self, const seat& where) {
 void fence(membership_ptr self, const seat& where, const std::string& reason) {
   auto& st = self->state;
   const auto& m = st.members.at(where);
-  if (has_part(st, where)) {
+  if (has_work(st, where)) {
     ++st.losses;
     if (st.config.metrics) st.config.metrics->failover(m.info.role, net::failover_cause::partition);
     changed(self); // before the pipeline ends, as in lose()
@@ -200,6 +196,24 @@ reach_verdicts verdicts_of(membership_ptr self) {
           }};
 }
 
+/// A spare takes the part of a worker that is slow, where no KV is computed again for it. False: it
+/// keeps its part.
+bool replace_slow(membership_ptr self, const seat& where) {
+  auto& st = self->state;
+  const auto& m = st.members.at(where);
+  const auto now = self->clock().now();
+  const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
+  if (!m.info.slow || !st.open || soon || !has_work(st, where) || m.info.here
+      || !has_substitute(st, where))
+    return false;
+  st.replaced_at = now;
+  st.shunned.emplace_back(m.info.host, m.info.pid);
+  if (st.shunned.size() > shunned_max) st.shunned.pop_front();
+  lose(self, where, "it is slow, and a spare takes its part",
+       net::failover_cause::slow); // and tells of the change
+  return true;
+}
+
 /// A worker has become slow (gray failure) or has recovered.
 void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   auto& st = self->state;
@@ -213,18 +227,15 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
         {"host", m.info.host},
         {"pid", m.info.pid},
         {"times_its_peers", x.times}});
-  const auto now = self->clock().now();
-  const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
-  if (x.slow && st.open && !soon && has_part(st, x.who) && !m.info.here
-      && has_substitute(st, x.who)) {
-    st.replaced_at = now;
-    st.shunned.emplace_back(m.info.host, m.info.pid);
-    if (st.shunned.size() > shunned_max) st.shunned.pop_front();
-    lose(self, x.who, "it is slow, and a spare takes its part",
-         net::failover_cause::slow); // and tells of the change
-  } else {
-    changed(self);
-  }
+  if (!replace_slow(self, x.who)) changed(self);
+}
+
+/// From now on a slow shard of that cell can be replaced.
+void on_whole_parity(membership_ptr self, uint64_t epoch, uint32_t cell) {
+  auto& st = self->state;
+  note_whole_parity(st, epoch, cell);
+  for (const auto& [where, m] : st.members)
+    if (replace_slow(self, where)) return; // which ends the epoch
 }
 
 scale_effects effects_of(membership_ptr self) {
@@ -319,6 +330,9 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
         retry_dropped(self);
         serve_with_fewer(self);
         watch_change(self, effects_of(self));
+      },
+      [self](parity_whole_atom, uint64_t epoch, uint32_t cell) {
+        on_whole_parity(self, epoch, cell);
       },
       [self](const injure& x) { return on_injure(self, x); },
       [self](const trace_workers_ask&) { return workers_to_trace(self->state); },

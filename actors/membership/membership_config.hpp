@@ -77,7 +77,8 @@ struct membership_config {
   std::set<scheduler::seat_group> of_children{};
   /// Pools whose sizes follow the workers that join, and those that leave by themselves.
   std::map<scheduler::worker_role, size_bounds> follows{};
-  /// From a change of a pool's size until it is rolled back because its workers are not ready.
+  /// From a change of a pool's size until it is rolled back because its workers are not ready; also
+  /// of a worker that is drained, until it keeps its part.
   caf::timespan resize_timeout{std::chrono::minutes{1}};
   /// Terms of a seat; `place`: seats of its group with lower indices.
   std::function<worker_terms(const scheduler::seat&, uint32_t place)> terms_of;

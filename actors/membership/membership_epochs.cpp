@@ -199,6 +199,13 @@ epoch_members answer_for(const membership_state& st, const membership_state::num
   return result;
 }
 
+/// Whether it is for want of shards that no epoch is possible; a pool of fewer is no help against
+/// anything else.
+bool lacks_shards(const membership_state& st) {
+  const auto lacking = scheduler::lacking_roles(st.config.shape, ready_seats(st), st.held);
+  return std::ranges::count(lacking, worker_role::attention) > 0;
+}
+
 } // namespace
 
 void try_open(membership_ptr self) {
@@ -213,7 +220,7 @@ void try_open(membership_ptr self) {
     st.asked.reset();
   }
   if (!next) {
-    if (!beside && !st.short_since) st.short_since = now;
+    if (!beside && !st.short_since && lacks_shards(st)) st.short_since = now;
     return;
   }
   const auto shards = next->design.shape.shards;
@@ -261,6 +268,8 @@ void abort_opening(membership_ptr self) {
 
 void close_epochs(membership_ptr self, const worker_info& who, const std::string& what) {
   auto& st = self->state;
+  if (scheduler::role_named(who.role) == worker_role::attention)
+    st.short_since.reset(); // its successor has as much time as that of the first one
   if (st.current) send_close(self, st.current->what, false);
   if (st.open) send_close(self, st.newest, false);
   if (st.before) send_close(self, *st.before, false);

@@ -36,6 +36,15 @@ std::string home_of(const membership_state& st, const scheduler::seat& where) {
   return name + "/" + std::to_string(scheduler::place_of_table(table, cells));
 }
 
+/// Members that left, and cells that go, are waited for no more.
+void forget_homes(membership_state& st) {
+  std::set<std::string> homes;
+  for (const auto& where : st.newest.plan.shards) homes.insert(home_of(st, where));
+  constexpr auto unknown = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& x : st.measured.keep_homes(homes))
+    if (st.config.metrics) st.config.metrics->set_expected_time(x.work, x.cell, unknown, unknown);
+}
+
 /// One iteration of a batch, as measured.
 scheduler::iteration_times times_of(const membership_state& st, double rows, double positions) {
   const auto& times = st.measured.times();
@@ -105,6 +114,7 @@ void end_look(membership_ptr self) {
   const auto decoding = st.newest.plan.decoding;
   const auto batches = scheduler::batches_of(st.newest.plan.streams) - shape.prompt_batches;
   st.measured.end_look(batches, shape.rotates ? decoding : 1);
+  forget_homes(st);
   if (st.config.metrics)
     for (const auto& x : st.measured.rows())
       st.config.metrics->set_expected_time(x.work, x.cell, x.seconds, x.correction);

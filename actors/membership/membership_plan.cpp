@@ -29,7 +29,7 @@ std::set<seat> well_seats(const membership_state& st, std::set<seat> ready) {
 
 std::set<seat> staying_seats(const membership_state& st) {
   auto ready = ready_seats(st);
-  for (const auto& where : st.draining) ready.erase(where);
+  for (const auto& [where, since] : st.draining) ready.erase(where);
   return ready;
 }
 
@@ -98,15 +98,11 @@ bool is_complete(const membership_state& st, const next_epoch& x) {
          && x.plan.parity.size() >= std::min(now.parity.size(), shape.parity.size());
 }
 
-/// Whether the KV of that shard can be reconstructed from the others of its cell.
-bool has_parity_of(const membership_state::numbered_plan& x, const seat& shard) {
-  const auto& layout = x.design.pool.layout;
-  return layout.has_parity(layout.cell_of(x.number_of(shard)));
-}
-
-bool has_part(const epoch_plan& plan, const seat& where) {
-  return std::ranges::find(plan.shards, where) != plan.shards.end()
-         || std::ranges::find(plan.replicas, where) != plan.replicas.end();
+/// Whether the KV of that shard of the newest epoch can be reconstructed from the others of its
+/// cell.
+bool has_parity_of(const membership_state& st, const seat& shard) {
+  const auto cell = st.newest.design.pool.layout.cell_of(st.newest.number_of(shard));
+  return st.whole_parity.first == st.newest.epoch && st.whole_parity.second.contains(cell);
 }
 
 /// Whether a worker has the KV of a part, as the epoch that serves writes it.
@@ -183,12 +179,27 @@ std::optional<next_epoch> changed_alone(const membership_state& st, const std::s
   }
 }
 
+/// Where memory does not hold the KV of two epochs: what would have been opened beside the one that
+/// served.
+std::optional<next_epoch> plan_apart(const membership_state& st) {
+  const auto staying = staying_seats(st);
+  if (wants_other_sizes(st))
+    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying)) return plan;
+  if (auto plan = changed_alone(st, staying)) return plan;
+  return plan_of(st, in_force(st), staying);
+}
+
 } // namespace
+
+bool has_part(const epoch_plan& plan, const seat& where) {
+  return std::ranges::find(plan.shards, where) != plan.shards.end()
+         || std::ranges::find(plan.replicas, where) != plan.replicas.end();
+}
 
 std::optional<next_epoch> next_plan(const membership_state& st, bool fewer) {
   if (!st.was_open && beginning_of(st) != scheduler::beginning::opens) return std::nullopt;
-  if (st.apart && wants_other_sizes(st))
-    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying_seats(st))) return plan;
+  if (st.apart)
+    if (auto plan = plan_apart(st)) return plan;
   if (auto plan = plan_of(st, in_force(st), keeping_seats(st))) return plan;
   // A draining worker is better than none.
   if (auto plan = plan_of(st, in_force(st), ready_seats(st))) return plan;
@@ -208,8 +219,8 @@ std::optional<next_epoch> better_plan(const membership_state& st) {
   auto plan = plan_of(st, in_force(st), staying);
   if (!plan) plan = plan_of(st, in_force(st), ready_seats(st)); // who drains has to wait
   if (!plan) return std::nullopt;
-  const bool drains = std::ranges::any_of(st.draining, [&](const seat& where) {
-    return has_part(st.newest.plan, where) && !has_part(plan->plan, where);
+  const bool drains = std::ranges::any_of(st.draining, [&](const auto& x) {
+    return has_part(st.newest.plan, x.first) && !has_part(plan->plan, x.first);
   });
   if (!drains && !st.unequal && !st.other_pipeline
       && !scheduler::could_grow(st.config.shape, st.newest.plan, staying))
@@ -248,7 +259,13 @@ bool has_substitute(const membership_state& st, const seat& who) {
   others.erase(who);
   const auto plan = scheduler::plan_epoch(st.config.shape, others, st.held, false);
   return plan && as_large(*plan, st.newest.plan)
-         && (who.role != worker_role::attention || has_parity_of(st.newest, who));
+         && (who.role != worker_role::attention || has_parity_of(st, who));
+}
+
+void note_whole_parity(membership_state& st, uint64_t epoch, uint32_t cell) {
+  auto& [newest, cells] = st.whole_parity;
+  if (epoch > newest) st.whole_parity = {epoch, {}};
+  if (epoch == newest) cells.insert(cell);
 }
 
 } // namespace lamella::actors

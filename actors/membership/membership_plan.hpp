@@ -32,6 +32,9 @@ bool is_hopeless(const membership_state& st);
 /// Seats whose processes keep crashing: they are not waited for.
 std::set<scheduler::seat> failing_seats(const membership_state& st);
 
+/// Whether an epoch has work for that seat: shards, parity and replicas have a part.
+bool has_part(const scheduler::epoch_plan& plan, const scheduler::seat& where);
+
 /// Whether KV of the epoch that serves has to be copied before that one can replace it: a shard has
 /// another part or another seat than now.
 bool moves_kv(const membership_state& st, const membership_state::numbered_plan& next);
@@ -43,5 +46,8 @@ scheduler::kv_part part_of_shard(const membership_state& st, const epoch_design&
 /// Whether a worker that is not slow could take the part of that seat at once, without recomputing
 /// KV.
 bool has_substitute(const membership_state& st, const scheduler::seat& who);
+
+/// The parity of a cell is complete in that epoch.
+void note_whole_parity(membership_state& st, uint64_t epoch, uint32_t cell);
 
 } // namespace lamella::actors

@@ -32,10 +32,6 @@ constexpr caf::timespan answer_limit = std::chrono::seconds{1};
 constexpr std::chrono::seconds sent_away_after{20}, sent_away_with_kv{60}, sent_away_most{600};
 constexpr size_t rests_max = 256;
 
-bool has_part(const membership_state& st, const seat& where) {
-  return scheduler::part_of(st.newest.plan, where) != "spare";
-}
-
 /// Whether workers connect links to that one: to shards all do, to replicas other replicas where
 /// batches rotate (L-M21).
 bool is_connected(const membership_state& st, const seat& by, const seat& peer) {
@@ -87,7 +83,7 @@ std::set<seat> torn_out(const membership_state& st, const std::vector<scheduler:
   if (pairs.empty()) return result;
   for (const auto& where : scheduler::at_fault(all, pairs)) {
     const auto party = std::ranges::find(all, where, &scheduler::link_party::who);
-    const bool spared = where.role == worker_role::attention && has_part(st, where)
+    const bool spared = where.role == worker_role::attention && has_part(st.newest.plan, where)
                             ? has_substitute(st, where)
                             : party->replaceable;
     if (spared) result.insert(where);
@@ -102,7 +98,7 @@ std::vector<scheduler::link_party> parties_of(const membership_state& st) {
     if (!m.handle) continue;
     auto others = ready;
     others.erase(where);
-    parties.push_back({where, m.info.here, has_part(st, where),
+    parties.push_back({where, m.info.here, has_part(st.newest.plan, where),
                        scheduler::plan_epoch(st.config.shape, others, st.held, false).has_value(),
                        m.joined});
   }

@@ -171,6 +171,36 @@ seat_group group_of(const membership_state& st, const pool_change& x) {
   return group_of(st, *part_named(st, x.pool));
 }
 
+/// Whether that worker has a part or KV, also where no epoch is open: the next one goes on with it.
+bool is_needed(const membership_state& st, const seat& where) {
+  return st.newest.has(where) || std::ranges::find(st.held, where) != st.held.end();
+}
+
+/// Why no worker that is needed can be drained at the moment; empty: it can.
+std::string why_not_now(const membership_state& st) {
+  if (st.changing) return "another change is under way: " + text_of(*st.changing);
+  return st.open ? "" : "no epoch is open: the pipeline is being made anew";
+}
+
+std::chrono::seconds time_of_changes(const membership_state& st) {
+  return std::chrono::duration_cast<std::chrono::seconds>(st.config.resize_timeout);
+}
+
+/// Drains that no epoch has done in time: their workers keep their parts.
+void give_up_drains(membership_ptr self) {
+  auto& st = self->state;
+  const auto now = self->clock().now();
+  std::erase_if(st.draining, [&](const auto& x) {
+    const auto& [where, since] = x;
+    if (now - since < st.config.resize_timeout) return false;
+    tell(event_kind::pool_refused,
+         {{"pool", std::string{scheduler::to_string(where.role)}},
+          {"reason", fmt::format("{} is not drained: nobody has taken its part within {} s",
+                                 scheduler::to_string(where), time_of_changes(st).count())}});
+    return true;
+  });
+}
+
 } // namespace
 
 caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
@@ -206,27 +236,33 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
                    "'" + x.worker + "' is of the service's own process; change the pool's size");
   const auto where = found->first;
   const bool leaves = is_leaving(st, where);
-  const bool serves = leaves || (st.newest.has(where) && st.open);
+  const bool serves = leaves || (st.open && is_needed(st, where));
   const auto what = serves ? part_with(st, where) : resized_part{where.role};
   const auto size = size_of(st.wanted, what);
   pool_change answer{name_of(st, what), size, size, "under way", {}};
   if (leaves) { // once the pipeline has moved
-    st.draining.insert(where);
+    st.draining.emplace(where, self->clock().now());
     return answer;
   }
-  if (!serves) {
+  if (!is_needed(st, where)) {
     effects.send_away(where, "it was drained");
     answer.state = "done";
     return answer;
   }
-  if (st.changing)
-    return refused(st, answer.pool, "another change is under way: " + text_of(*st.changing));
-  st.draining.insert(where);
+  if (auto why = why_not_now(st); !why.empty()) {
+    if (!x.leaves) return refused(st, answer.pool, why);
+    answer.state = ask_again;
+    answer.reason = std::move(why);
+    return answer;
+  }
+  st.draining.emplace(where, self->clock().now());
   const auto lower = next_lower(st, what);
   const auto bounds = st.config.follows.find(where.role);
   const bool follows =
       x.leaves && lower && bounds != st.config.follows.end() && *lower >= bounds->second.least;
-  if (!follows && better_plan(st)) { // a spare takes its part, or others have room for its work
+  const auto next = follows ? std::nullopt : better_plan(st);
+  // A spare takes its part, or others have room for its work.
+  if (next && !has_part(next->plan, where)) {
     tell(event_kind::worker_draining,
          {{"seat", found->second.info.seat}, {"worker", found->second.info.name}});
     effects.consider("worker " + found->second.info.name + " is drained");
@@ -279,11 +315,11 @@ void finish_change(membership_ptr self, const scale_effects& effects) {
     const auto group = group_of(st, *st.changing);
     drop_seats(self, group, effects);
     // After a loss the worker that should leave may be the one that is left.
-    std::erase_if(st.draining, [&](const seat& where) { return where.group() == group; });
+    std::erase_if(st.draining, [&](const auto& x) { return x.first.group() == group; });
     end_change(self, "done", {});
   }
   const auto draining = st.draining;
-  for (const auto& where : draining)
+  for (const auto& [where, since] : draining)
     if (!st.newest.has(where)) {
       st.draining.erase(where);
       effects.send_away(where, "it was drained");
@@ -296,14 +332,12 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   if (!st.open || st.before || st.current) return;
   // An epoch that was opened after a loss may have done it, too.
   const bool drained =
-      std::ranges::any_of(st.draining, [&](const seat& where) { return !st.newest.has(where); });
+      std::ranges::any_of(st.draining, [&](const auto& x) { return !st.newest.has(x.first); });
   if (drained || is_done(st)) finish_change(self, effects);
-  if (!st.changing) return;
+  if (!st.changing) return give_up_drains(self);
   if (self->clock().now() - st.changing_since < st.config.resize_timeout) return;
   const auto group = group_of(st, *st.changing);
-  auto reason = fmt::format(
-      "its workers were not ready within {} s",
-      std::chrono::duration_cast<std::chrono::seconds>(st.config.resize_timeout).count());
+  auto reason = fmt::format("its workers were not ready within {} s", time_of_changes(st).count());
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
   if (!st.changing->reason.empty()) reason = st.changing->reason;
@@ -322,9 +356,12 @@ std::vector<pool_change> changes_of(const membership_state& st) {
   const auto tell_of = [&](const resized_part& x) {
     const auto name = name_of(st, x);
     const auto now = size_of(sizes, x);
+    const auto wanted = size_of(st.wanted, x);
     if (st.changing && st.changing->pool == name)
       result.push_back(*st.changing);
-    else if (const auto wanted = size_of(st.wanted, x); wanted != now)
+    else if (wanted != now && st.changing && st.changing->pool.starts_with(name + "/"))
+      result.push_back({name, now, wanted, "under way", "cell " + st.changing->pool});
+    else if (wanted != now)
       result.push_back({name, now, wanted, "short", "it waits for workers that were lost"});
     else if (const auto last = st.changes.find(name); last != st.changes.end())
       result.push_back(last->second);

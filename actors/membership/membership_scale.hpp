@@ -37,7 +37,7 @@ void finish_change(membership_self::stateful_pointer<membership_state> self,
                    const scale_effects& effects);
 
 /// Finishes a change that an epoch after a loss has done; rolls one back whose workers have not
-/// come in time.
+/// come in time, and gives up a drain that nobody has made possible in time.
 void watch_change(membership_self::stateful_pointer<membership_state> self,
                   const scale_effects& effects);
 

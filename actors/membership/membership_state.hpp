@@ -8,6 +8,7 @@
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/work_reports.hpp"
+#include "actors/shared/parity_whole.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
 #include "scheduler/membership/probe_timeout.hpp"
 #include "scheduler/membership/reach_book.hpp"
@@ -24,8 +25,10 @@
 
 namespace lamella::actors {
 
-/// With the messages it sends only to itself.
-using membership_self = membership_actor::extend<caf::reacts_to<reach_atom, uint64_t>>;
+/// With the messages that only itself and PARITY KEEPERs send.
+using membership_self =
+    membership_actor::extend<caf::reacts_to<reach_atom, uint64_t>,
+                             caf::reacts_to<parity_whole_atom, uint64_t, uint32_t>>;
 
 struct membership_state {
   /// A worker in its seat.
@@ -83,10 +86,12 @@ struct membership_state {
   bool unequal = false;                ///< the tables of the epoch that serves are to be levelled
   bool apart = false; ///< memory holds the KV of one epoch only: the next one is opened on its own
   bool other_pipeline = false; ///< the batches of the epoch that serves are to run otherwise
-  std::optional<caf::actor_clock::time_point> short_since; ///< no epoch is possible since
-  std::optional<caf::actor_clock::time_point> dropped_at;  ///< an epoch, not tried again since
-  pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
-  std::set<scheduler::seat> draining; ///< seats that shall have no part
+  std::optional<caf::actor_clock::time_point>
+      short_since; ///< shards are lacking, and no epoch is possible, since
+  std::optional<caf::actor_clock::time_point> dropped_at; ///< an epoch, not tried again since
+  pool_sizes wanted; ///< as asked for; `newest` may not have them yet
+  /// Seats that shall have no part, and since when.
+  std::map<scheduler::seat, caf::actor_clock::time_point> draining;
   std::map<scheduler::seat_group, uint32_t> extra_seats;    ///< beyond the sizes: spares, parity
   std::map<scheduler::worker_role, uint32_t> before_drains; ///< members; none: no worker has left
   std::optional<pool_change> changing;                      ///< under way
@@ -102,6 +107,8 @@ struct membership_state {
   /// The caches of each shard's worker, by a number each.
   std::map<scheduler::seat, std::map<scheduler::kv_part, uint64_t>> memory;
   uint64_t memories = 0; ///< the newest of them
+  /// Cells whose parity is complete, by the newest epoch in which some is.
+  std::pair<uint64_t, std::set<uint32_t>> whole_parity;
   scheduler::slow_workers pace;
   std::map<scheduler::seat, std::pair<uint32_t, work_done>>
       done; ///< at the last poll, with incarnation

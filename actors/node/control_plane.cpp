@@ -166,6 +166,10 @@ epoch_design control_plane::design_of(const pool_sizes& sizes,
   const auto options = at_sizes(settings, sizes);
   auto layout = layout_of(options, spec, 0);
   if (auto why = scheduler::refuse_layout(spec.kv_heads, layout)) throw std::invalid_argument{*why};
+  if (const auto replicas = options.pools.model.members; options.batching.leaves_idle(replicas))
+    throw std::invalid_argument{
+        "batching.batches is " + std::to_string(options.batching.batches_for(replicas))
+        + ": some of " + std::to_string(replicas) + " replicas would be idle"};
   for (const auto& [name, cell] : options.pools.attention.cells)
     if (cell.parity && cell.partition == config::partition::requests)
       throw std::invalid_argument{"the cell '" + name + "' has parity, which needs heads"};

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <future>
 
 #include <poll.h>
@@ -19,6 +20,9 @@ constexpr std::chrono::seconds first_token_timeout{60};
 /// The longest time until a start sees that it was interrupted.
 constexpr std::chrono::milliseconds interrupt_check{50};
 
+/// The longest time until a drain sees that it was hurried.
+constexpr std::chrono::milliseconds hurry_check{20};
+
 /// For actors that were told to end when a node goes: ten seconds, in looks, for a process that
 /// stood still has not given them any.
 constexpr int last_looks = 2000, last_look_ms = 5;
@@ -29,6 +33,18 @@ constexpr int last_looks = 2000, last_look_ms = 5;
 /// callers of server() where there is none. Blocks for at most `limit` for each of the two.
 bool node::impl::wait_first_token(std::chrono::milliseconds limit) {
   return health->beats.wait_first(limit) && health->wait_served(limit);
+}
+
+/// Whether all answers of the public listener are written in time: those that slow readers have not
+/// taken yet, and those that no REQUEST makes. Operators who wait for events are not waited for.
+bool node::impl::wait_answers(std::chrono::steady_clock::time_point until) {
+  http->stop_accepting();
+  http->close_idle();
+  for (;;) {
+    const auto now = std::chrono::steady_clock::now();
+    if (http->wait_answers("public", std::min(until, now + hurry_check))) return true;
+    if (now >= until || hurried) return false;
+  }
 }
 
 node::node(config::settings options, bool listens)
@@ -95,10 +111,10 @@ bool node::drain(std::chrono::milliseconds limit) {
   x.stopped = true;
   x.drained = true;
   bool complete = true;
+  const auto until = std::chrono::steady_clock::now() + limit;
   if (x.front) {
     x.health->enter(health_board::phase::draining);
     tell(event_kind::service_draining, {{"limit_seconds", limit.count() / 1000}});
-    const auto until = std::chrono::steady_clock::now() + limit;
     // A gateway that answers late must not find this frame gone: the flag is shared.
     auto finished = std::make_shared<std::promise<void>>();
     auto waits = finished->get_future();
@@ -107,7 +123,7 @@ bool node::drain(std::chrono::milliseconds limit) {
           .then([finished](bool) { finished->set_value(); },
                 [finished](caf::error&) { finished->set_value(); });
     });
-    while (waits.wait_for(std::chrono::milliseconds{20}) != std::future_status::ready) {
+    while (waits.wait_for(hurry_check) != std::future_status::ready) {
       if (std::chrono::steady_clock::now() < until && !x.hurried) continue;
       complete = false;
       caf::anon_send(x.front, wake_atom_v);
@@ -115,7 +131,10 @@ bool node::drain(std::chrono::milliseconds limit) {
       break;
     }
   }
-  if (x.http) x.http->stop(std::chrono::milliseconds{500});
+  if (x.http) {
+    complete = x.wait_answers(until) && complete;
+    x.http->stop(std::chrono::milliseconds{500});
+  }
   if (x.exporter) x.exporter->stop();
   return complete;
 }

@@ -72,8 +72,8 @@ public:
   /// The current `shutdown.drain_seconds`.
   std::chrono::milliseconds drain_limit() const;
 
-  /// Drains: rejects new requests, lets running ones finish for at most `limit`, aborts the rest
-  /// with 503 and stops everything. True when all had finished. Call once.
+  /// Drains: rejects new requests, lets running ones finish and answers be written for at most
+  /// `limit`, aborts the rest with 503 and stops everything. True when all had finished. Call once.
   bool drain(std::chrono::milliseconds limit);
 
   /// Ends a running drain.

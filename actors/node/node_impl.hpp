@@ -54,6 +54,8 @@ struct node::impl {
   /// Takes where spans go, and of how many requests.
   void trace_by(const config::traces_settings& x);
   request_rules rules_of(const config::settings& x) const;
+  gateway_config gateway_settings();
+  void make_http();
   void listen();
   reload_report reload();
   /// Tells MEMBERSHIP of new attention cells, and asks it for the sizes of pools that the change
@@ -101,6 +103,7 @@ struct node::impl {
   void give_up();
   std::vector<vital_actor> vital() const;
   bool wait_first_token(std::chrono::milliseconds limit);
+  bool wait_answers(std::chrono::steady_clock::time_point until);
   /// Whether a pool of compute seats is in this process.
   bool needs_weights() const {
     const auto& pools = options.pools;
@@ -135,6 +138,8 @@ struct node::impl {
   autoscaler_actor scaler; ///< null where no pool has followed the load so far
   std::unique_ptr<net::http_server> http;
   const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes());
+  const std::shared_ptr<byte_budget> answers =
+      std::make_shared<byte_budget>(options.bodies_bytes());
   std::function<void(bool)> end_callback = [](bool) {};
   configuration_source configuration = [this] {
     config::loaded same;
@@ -152,12 +157,13 @@ struct node::impl {
   std::atomic<bool> drained{false};
   bool stopped = false;
   std::mutex server_mutex;
-  service_ptr server;                   ///< of the newest pipeline
-  std::vector<caf::actor_addr> members; ///< of the newest pipeline; weak, so that they may end
-  std::vector<child_facts> facts;       ///< of each of them
-  std::set<scheduler::seat> told_seats; ///< in metrics; of MEMBERSHIP's thread
-  failover_tally tally;                 ///< of the supervisor's thread
-  uint64_t starts = 0;                  ///< of pipelines that took over from none; likewise
+  service_ptr server;                     ///< of the newest pipeline
+  std::vector<caf::actor> parity_keepers; ///< of that one
+  std::vector<caf::actor_addr> members;   ///< of the newest pipeline; weak, so that they may end
+  std::vector<child_facts> facts;         ///< of each of them
+  std::set<scheduler::seat> told_seats;   ///< in metrics; of MEMBERSHIP's thread
+  failover_tally tally;                   ///< of the supervisor's thread
+  uint64_t starts = 0;                    ///< of pipelines that took over from none; likewise
 };
 
 } // namespace lamella::actors

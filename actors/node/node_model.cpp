@@ -206,7 +206,9 @@ void node::impl::load_weights(const load_progress& progress) {
               total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
           const auto spent =
               std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-          health->set_progress("weights", ratio, ratio > 0 ? spent / ratio * (1 - ratio) : 0);
+          health->set_progress("weights", ratio,
+                               ratio > 0 ? std::optional{spent / ratio * (1 - ratio)}
+                                         : std::nullopt);
           metrics->set_load_progress("weights", ratio);
           progress("weights", done, total);
         },

@@ -88,7 +88,9 @@ void node::impl::tell_who_is_there(const seat_news& x) {
   if (!options.pools.prefill.has_seats())
     roles.push_back(
         prefill_on_replicas(std::ranges::find(x.lacking, worker_role::model) == x.lacking.end()));
-  metrics->set_load_progress("join", needed == 0 ? 1.0 : 1.0 * joined / needed);
+  const auto there = needed == 0 ? 1.0 : 1.0 * joined / needed;
+  metrics->set_load_progress("join", there);
+  health->set_progress("join", there, std::nullopt);
   health->pauses.lacks(lacking);
   health->set_roles(std::move(roles));
   health->set_missing(x.seats.missing());
@@ -178,6 +180,7 @@ std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_a
   {
     std::lock_guard lock{server_mutex};
     server = built.server;
+    parity_keepers = built.parity_keepers;
     members.clear();
     for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
     facts = built.facts;
@@ -231,6 +234,7 @@ void node::impl::build() {
     {
       std::lock_guard lock{server_mutex};
       c.server = server;
+      c.parity_keepers = parity_keepers;
     }
     return take_over(self, std::move(c), std::move(done));
   };

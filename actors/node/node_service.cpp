@@ -174,11 +174,11 @@ void node::impl::trace_by(const config::traces_settings& x) {
   exporter->set_endpoint(x.endpoint);
 }
 
-void node::impl::listen() {
-  parts->base.aside = system.spawn(aside, aside_config{aside_workers()});
+gateway_config node::impl::gateway_settings() {
   gateway_config c;
   c.aside = parts->base.aside;
   c.bodies = bodies;
+  c.http = http->counter();
   c.health = health;
   c.metrics = metrics;
   c.keys = keys_from(options.http.api_keys_file);
@@ -196,10 +196,14 @@ void node::impl::listen() {
     if (!drained.exchange(true)) end_callback(false);
   };
   c.on_reload = [this] { return reload(); };
-  front = system.spawn(gateway, std::move(c));
+  return c;
+}
+
+void node::impl::make_http() {
   net::http_server::settings s;
   s.version = LAMELLA_VERSION;
   s.bodies = bodies;
+  s.answers = answers;
   s.limits.connections = options.http.connections_max;
   s.limits.connections_per_address = options.http.connections_per_address_max;
   s.limits.body_bytes = options.http.max_body_bytes;
@@ -212,7 +216,7 @@ void node::impl::listen() {
     if (!where) throw start_error{78, std::string{name} + ": bad address " + address};
     listeners.push_back(
         {name, where->host, where->port, [this, probes](net::http_exchange_ptr exchange) {
-           if (probes && answer_probe(*health, exchange)) return;
+           if (probes && answer_probe(*health, *metrics, exchange)) return;
            caf::anon_send(front, std::move(exchange));
          }});
   };
@@ -225,6 +229,12 @@ void node::impl::listen() {
   }
   add("admin", options.admin.listen, true);
   http = std::make_unique<net::http_server>(s, std::move(listeners));
+}
+
+void node::impl::listen() {
+  parts->base.aside = system.spawn(aside, aside_config{aside_workers()});
+  make_http();
+  front = system.spawn(gateway, gateway_settings());
   try {
     http->start();
   } catch (const net::http_listen_error& e) {

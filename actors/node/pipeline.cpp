@@ -11,6 +11,7 @@
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/scaling/balancer.hpp"
+#include "config/streams.hpp"
 #include "scheduler/limits.hpp"
 
 #include <map>
@@ -105,6 +106,7 @@ private:
     c.table = cell;
     c.members = members_of_cell(layout_, cell, shards_);
     c.allocator = allocator_;
+    c.membership = caf::actor_cast<caf::actor>(parts_.members);
     c.pin = parity_pin(cell);
     c.slot_bytes = token_bytes(options_, spec_) / layout_.cells[cell].members;
     c.scrub_bytes_per_second = options_.recovery.scrub_bytes;
@@ -112,7 +114,8 @@ private:
     c.metrics = parts_.metrics;
     c.digests = parts_.digests;
     c.prompts_lack_it = options_.pools.prefill_owns_kv();
-    keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
+    result_.parity_keepers.push_back(
+        keep(parent_->spawn(parity_keeper, std::move(c)), "attention"));
   }
 
   /// Whether launches of batches have prompts.

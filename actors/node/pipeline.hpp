@@ -16,6 +16,7 @@ struct pipeline {
   std::vector<caf::strong_actor_ptr> actors; ///< in the order of their start
   std::vector<child_facts> facts;            ///< of each
   service_ptr server;
+  std::vector<caf::actor> parity_keepers; ///< one for each cell with parity
 };
 
 /// The settings with the pools at these sizes.

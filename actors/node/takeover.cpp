@@ -56,6 +56,7 @@ public:
     stop_copy("a worker was lost");
     if (batches_) batches_->abandon();
     config_.server = nullptr;
+    config_.parity_keepers.clear();
   }
 
 private:
@@ -140,7 +141,14 @@ private:
     std::ranges::sort(workers);
     const auto same = std::ranges::unique(workers);
     workers.erase(same.begin(), same.end());
-    ask_all(workers, prompt_timeout, hand_over{true}, then(&takeover::stop_batches));
+    ask_all(workers, prompt_timeout, hand_over{true}, then(&takeover::stop_parity));
+  }
+
+  /// A copy of theirs would write parity of slots that sequences of the next epoch may have by
+  /// then.
+  void stop_parity() {
+    ask_all(config_.parity_keepers, iteration_timeout, hand_over{true},
+            then(&takeover::stop_batches));
   }
 
   void stop_batches() {

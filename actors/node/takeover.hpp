@@ -8,12 +8,14 @@
 #include <caf/all.hpp>
 
 #include <functional>
+#include <vector>
 
 namespace lamella::actors {
 
 struct takeover_config {
-  pipeline_parts* parts = nullptr; ///< outlives the takeover
-  service_ptr server;              ///< of the pipeline that serves
+  pipeline_parts* parts = nullptr;          ///< outlives the takeover
+  service_ptr server;                       ///< of the pipeline that serves
+  std::vector<caf::actor> parity_keepers{}; ///< of that one
   /// Whether that pipeline still serves; asked before each step.
   std::function<bool()> goes_on;
   /// Builds the next pipeline of parts->workers. May throw.

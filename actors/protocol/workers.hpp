@@ -31,12 +31,16 @@ struct worker_leave {
 };
 
 /// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
-/// without one the pool shrinks. Answered at once with a
-/// pool_change: refused with the reason, or under way.
+/// without one the pool shrinks. Answered at once with a pool_change: refused with the reason, or
+/// under way; a worker that asks itself may get `ask_again` instead.
 struct worker_drain {
   std::string worker;  ///< its name or its seat
   bool leaves = false; ///< the worker asks itself, and ends; otherwise an operator asks
 };
+
+/// State of the answer to a worker that cannot be drained at the moment: it serves on, and asks
+/// again after a while.
+constexpr const char* ask_again = "ask again";
 
 /// Injects a fault into a worker that allows it (actors/shared/injury.hpp).
 struct worker_injury {

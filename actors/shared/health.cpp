@@ -4,7 +4,8 @@
 
 namespace lamella::actors {
 
-void health_board::set_progress(const std::string& name, double ratio, double eta_seconds) {
+void health_board::set_progress(const std::string& name, double ratio,
+                                std::optional<double> eta_seconds) {
   std::lock_guard lock{mutex_};
   progress_name_ = name;
   progress_ratio_ = ratio;
@@ -106,8 +107,9 @@ health_board::answer health_board::ask(probe kind,
       roles += "}";
     }
     if (x.where == phase::loading)
-      progress = fmt::format(R"({{"phase":"{}","ratio":{:.3f},"eta_s":{:.1f}}})", progress_name_,
-                             progress_ratio_, progress_eta_);
+      progress = fmt::format(R"({{"phase":"{}","ratio":{:.3f},"eta_s":{}}})", progress_name_,
+                             progress_ratio_,
+                             progress_eta_ ? fmt::format("{:.1f}", *progress_eta_) : "null");
   }
   auto found = why_not(kind, x);
   if (found.good)

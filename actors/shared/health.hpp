@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ public:
 
   void enter(phase x) { phase_.store(x); }
   phase where() const { return phase_.load(); }
-  void set_progress(const std::string& name, double ratio, double eta_seconds);
+  /// Of a phase of loading; without `eta_seconds` nobody knows how long it takes.
+  void set_progress(const std::string& name, double ratio, std::optional<double> eta_seconds);
   void set_roles(std::vector<role> roles);
   /// Empty seats, as text; empty when there are none.
   void set_missing(std::string seats);
@@ -88,7 +90,8 @@ private:
   std::atomic<bool> hunting_{false};
   mutable std::mutex mutex_; ///< of the members below
   std::string progress_name_ = "discover";
-  double progress_ratio_ = 0, progress_eta_ = 0;
+  double progress_ratio_ = 0;
+  std::optional<double> progress_eta_;
   std::vector<role> roles_;
   std::string missing_, slow_, failing_;
   bool served_ = false;

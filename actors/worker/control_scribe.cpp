@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -96,14 +97,47 @@ private:
   caf::io::network::stream_impl<Policy> stream_;
 };
 
+/// CAF writes a list of types before each message: two bytes of zeros, its length, and its text.
+constexpr size_t list_head = 3;
+constexpr std::string_view list_mark = "@<>";
+
+/// The text of the list that `bytes` begin with; empty if they begin with none, or with one of more
+/// than 127 bytes.
+std::string_view types_at(std::string_view bytes) {
+  if (bytes.size() < list_head || bytes[0] != 0 || bytes[1] != 0) return {};
+  const auto length = static_cast<unsigned char>(bytes[2]);
+  if (length > 127 || bytes.size() < list_head + length) return {};
+  const auto types = bytes.substr(list_head, length);
+  return types.starts_with(list_mark) ? types : std::string_view{};
+}
+
+/// Whether there is a list, and none of its types can have a message within it. None of Lamella's
+/// has (actors/protocol).
+bool holds_no_message(std::string_view types) {
+  if (types.empty()) return false;
+  for (auto rest = types.substr(list_mark.size()); !rest.empty();) {
+    if (rest.front() != '+') return false;
+    rest.remove_prefix(1);
+    const auto name = rest.substr(0, rest.find('+'));
+    if (!name.starts_with("lamella::") && name != "@atom") return false;
+    rest.remove_prefix(name.size());
+  }
+  return true;
+}
+
 } // namespace
 
-bool nests_too_deeply(std::string_view bytes) {
-  // CAF writes a list of types before each message, and this before each list.
-  constexpr std::string_view list = "@<>";
+bool nests_too_deeply(std::string_view payload) {
+  // Its first byte says that nobody forwards it.
+  if (payload.starts_with('\0') && holds_no_message(types_at(payload.substr(1)))) return false;
   size_t found = 0;
-  for (size_t i = bytes.find(list); i != bytes.npos; i = bytes.find(list, i + list.size()))
+  for (size_t i = payload.find(list_mark); i != payload.npos;
+       i = payload.find(list_mark, i + list_mark.size())) {
     if (++found > control_nesting_max) return true;
+    // A value of a configuration contains others, without a list of types.
+    const auto types = types_at(payload.substr(i - std::min(i, list_head)));
+    if (types.find("+@config_value") != types.npos) return true;
+  }
   return false;
 }
 

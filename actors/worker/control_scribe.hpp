@@ -20,10 +20,11 @@ enum class control_side { accepted, connected };
 /// below: a trace of seconds has some MiB, an error in a reply is the second level.
 constexpr size_t control_message_max = 64 << 20, control_nesting_max = 32;
 
-/// Whether a message in CAF's binary format nests more than control_nesting_max messages. Counts
-/// the lists of types in it, so a text that contains many of them counts, too: no text of a user is
-/// ever part of a control message. Linear.
-bool nests_too_deeply(std::string_view bytes);
+/// Whether the payload of a message in CAF's binary format nests more than control_nesting_max
+/// messages, or has a value of a configuration, which nests without a bound. A message of Lamella's
+/// own types nests nothing: numbers of users (seeds, penalties, token masks) may look like
+/// anything. In any other message, lists of types are counted, wherever they are. Linear.
+bool nests_too_deeply(std::string_view payload);
 
 /// Adds the socket to CAF's event loop, with mutual TLS first if `tls`. The certificates are read
 /// here, so that their errors are thrown here and not in CAF's thread. The connection ends, with an

@@ -29,9 +29,14 @@ bool is_plain(const std::string& text, size_t bytes_max) {
          });
 }
 
-caf::error refusal(const std::string& why, const std::string& who) {
+/// Join_refused ends the worker's process; with any other code it tries again.
+caf::error not_now(ec code, const std::string& why, const std::string& who) {
   tell(event_kind::worker_refused, {{"worker", who}, {"reason", why}});
-  return caf::make_error(ec::join_refused, why);
+  return caf::make_error(code, why);
+}
+
+caf::error refusal(const std::string& why, const std::string& who) {
+  return not_now(ec::join_refused, why, who);
 }
 
 std::string node_of(const caf::strong_actor_ptr& x) {
@@ -69,7 +74,7 @@ caf::result<join_challenge> on_ask(door_ptr self, const join_ask& x) {
     return refusal("no pool is named '" + x.role.substr(0, name_bytes_max) + "'", x.name);
   join_challenge challenge{st.config->cluster, st.config->fresh_nonce()};
   if (!st.guard.issue(challenge.nonce, now))
-    return refusal("too many workers are joining; retry in a few seconds", x.name);
+    return not_now(ec::queue_full, "too many workers are joining; retry in a few seconds", x.name);
   std::erase_if(st.asked, [&](const auto& open) {
     return now - open.second.since > scheduler::join_guard::nonce_life;
   });
@@ -83,7 +88,7 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
   const auto sender = self->current_sender();
   auto node = st.asked.extract(x.nonce);
   if (!node || !st.guard.redeem(x.nonce, now))
-    return refusal("the challenge is unknown or older than 5 s", node_of(sender));
+    return not_now(ec::deadline, "the challenge is unknown or older than 5 s", node_of(sender));
   const auto& ask = node.mapped().what;
   const join_challenge challenge{st.config->cluster, x.nonce};
   const auto& config = *st.config;

@@ -22,6 +22,7 @@
 
 #include <atomic>
 #include <optional>
+#include <utility>
 
 #include <unistd.h>
 
@@ -31,6 +32,8 @@ namespace {
 
 constexpr caf::timespan answer_timeout = std::chrono::seconds{5};
 constexpr std::chrono::milliseconds look_around{100};
+/// Before a worker that cannot be drained at the moment asks again.
+constexpr std::chrono::seconds drain_again{1};
 /// For the end of what is known to have failed: hung or not, the process ends with the same code.
 constexpr std::chrono::milliseconds failed_timeout{500};
 
@@ -206,7 +209,7 @@ private:
   std::optional<session_end> join();
   void start_worker();
   session_end serve();
-  bool begin_drain();
+  bool ask_to_drain();
   bool drain_goes_on();
 
   /// What the WORKER says at its end; it may outlive our wait, so it has its own place.
@@ -219,6 +222,9 @@ private:
   caf::actor_system& system_;
   const std::function<bool()>&stop_, &hurry_;
   std::optional<std::chrono::steady_clock::time_point> drained_by_; ///< nothing: not asked to stop
+  /// When to ask for others to take its part over; nothing: they do, or it was not asked to stop.
+  std::optional<std::chrono::steady_clock::time_point> asks_at_;
+  bool told_that_it_waits_ = false; ///< in the log: the drain cannot begin yet
   caf::scoped_actor self_;
   const reached_door reached_;
   join_grant grant_;
@@ -295,11 +301,18 @@ void worker_process::session::start_worker() {
 }
 
 /// Asks for others to take its part over. It serves on until it is sent away.
-bool worker_process::session::begin_drain() try {
+bool worker_process::session::ask_to_drain() try {
   const auto limit = process_.options_.drain;
   const auto seat = scheduler::to_string(scheduler::seat{process_.options_.role, grant_.index});
-  drained_by_ = std::chrono::steady_clock::now() + limit;
-  ask<pool_change>(self_, reached_.door, worker_drain{seat, true});
+  const auto answer = ask<pool_change>(self_, reached_.door, worker_drain{seat, true});
+  if (answer.state == ask_again) {
+    // Once: it asks each second.
+    if (!std::exchange(told_that_it_waits_, true))
+      spdlog::info("drain has to wait seat={} reason=\"{}\"", seat, answer.reason);
+    asks_at_ = std::chrono::steady_clock::now() + drain_again;
+    return true;
+  }
+  asks_at_.reset();
   spdlog::info("draining seat={} limit_seconds={:.1f}", seat,
                std::chrono::duration<double>{limit}.count());
   return true;
@@ -310,8 +323,14 @@ bool worker_process::session::begin_drain() try {
 
 /// Asked to stop: whether it is to serve on for a while.
 bool worker_process::session::drain_goes_on() {
-  if (process_.options_.drain.count() == 0) return false;
-  if (!drained_by_ && !begin_drain()) return false;
+  const auto limit = process_.options_.drain;
+  if (limit.count() == 0) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (!drained_by_) {
+    drained_by_ = now + limit;
+    asks_at_ = now;
+  }
+  if (asks_at_ && now >= *asks_at_ && !ask_to_drain()) return false;
   if (hurry_()) {
     spdlog::warn("not drained reason=\"told to stop again\"");
     return false;

@@ -339,6 +339,7 @@ private:
       parts_->base.lost_role.clear();
       parts_->base.by_parity = false;
       server = built.server;
+      parity_keepers_ = built.parity_keepers;
       epochs.push_back(server->epoch);
       links.forget_before(server->epoch);
       pipeline_.clear();
@@ -353,6 +354,7 @@ private:
       actors::takeover_config c;
       c.parts = parts_.get();
       c.server = server;
+      c.parity_keepers = parity_keepers_;
       c.goes_on = std::move(goes_on);
       c.start = [=] { return start(self, generation); };
       return actors::take_over(self, std::move(c), std::move(done));
@@ -386,6 +388,7 @@ private:
   config::settings options_;
   std::shared_ptr<actors::pipeline_parts> parts_ = std::make_shared<actors::pipeline_parts>();
   actors::own_seats_actor own_seats_;
+  std::vector<caf::actor> parity_keepers_; ///< of the newest pipeline
   actors::gateway_actor front_;
   caf::actor root_;
   std::vector<caf::actor_addr> pipeline_;

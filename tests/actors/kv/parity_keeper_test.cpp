@@ -1,6 +1,7 @@
 // The parity of a pool is looked after while the pool serves: what is wrong is found, told of and
 // made again, what is missing is made, and rows that may still be written are left alone.
 #include "actors/kv/kv_remake.hpp"
+#include "actors/protocol/batches.hpp"
 #include "actors/protocol/pulls.hpp"
 #include "tests/actors/kv/parity_pool.hpp"
 
@@ -156,13 +157,47 @@ TEST_CASE("A6 the parity of a new member is made while rows are written, and of 
   CHECK(p.unlike(scheduler::prefix(mine, 33)) == 0);
   CHECK(p.unlike(mine) == 17); // not touched: the sender writes these
   CHECK(p.unlike(other) == 20);
+  CHECK(p.whole.empty());
   CHECK(p.go_on(2, 20, 20));
   p.pass(1s);
+  CHECK(p.whole == std::vector{p.epoch}); // MEMBERSHIP may count on it
   CHECK(p.with_parity() == 70);
   CHECK(p.inventory() == 70);
   CHECK(p.unlike(other) == 0);
   CHECK(p.metric("lamella_parity_rebuilt_slots_total") == 53);
   CHECK(p.metric("lamella_parity_mismatches_total") == 0);
+}
+
+TEST_CASE(
+    "A6 L-M25 a parity keeper whose pipeline hands over ends its copy and begins none: another "
+    "one looks after the same slots then") {
+  parity_pool p;
+  p.open(false);
+  const auto mine = p.hold(1, 40, 40);
+  p.write(mine, false);
+  p.open(true);
+  CHECK(p.go_on(1, 40, 40));
+  p.keep(fast);
+  p.settle(); // the copy is under way, no device has moved
+  const auto over = p.ask<bool>(p.keeper, hand_over{true});
+  p.settle();
+  CHECK_FALSE(over->came);
+  CHECK(p.with_parity() == 0);
+  p.work();
+  REQUIRE(over->came);
+  CHECK_FALSE(over->error);
+  CHECK(p.with_parity() == 40);
+  CHECK(p.unlike(mine) == 0);
+  const auto checked = p.metric("lamella_parity_checked_slots_total");
+  const auto other = p.hold(2, 20, 0);
+  p.write(other, false);
+  p.pulled(2, other, true); // as it would make next
+  p.pass(3s);
+  CHECK(p.unlike(other) == 20);
+  CHECK(p.metric("lamella_parity_checked_slots_total") == checked);
+  const auto again = p.ask<bool>(p.keeper, hand_over{true});
+  p.settle();
+  CHECK(again->came);
 }
 
 TEST_CASE("A6 sequences without parity lose their KV with a shard, the others keep it") {

@@ -9,6 +9,7 @@
 #include "actors/kv/parity_keeper.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
+#include "actors/shared/parity_whole.hpp"
 #include "tests/actors/device/stepped_device.hpp"
 #include "tests/actors/stand_ins.hpp"
 
@@ -29,6 +30,7 @@ struct parity_pool : stage {
   kv_allocator_actor allocator;
   caf::actor keeper;
   std::vector<caf::error> ended; ///< of the keeper
+  std::vector<uint64_t> whole;   ///< epochs in which it has told that the parity is complete
   uint64_t epoch = 0;
   tests::splitmix random{7};
 
@@ -87,6 +89,12 @@ struct parity_pool : stage {
     c.epoch = epoch;
     for (uint32_t i = 0; i < members.size(); ++i) c.members.push_back({i, members[i]});
     c.allocator = allocator;
+    c.membership = spawn([this](caf::event_based_actor*) -> caf::behavior {
+      return {[this](parity_whole_atom, uint64_t of, uint32_t cell) {
+        CHECK(cell == 0);
+        whole.push_back(of);
+      }};
+    });
     c.pin = seq(1'000'000);
     c.slot_bytes = slot_bytes;
     c.scrub_bytes_per_second = scrub_bytes_per_second;

@@ -57,6 +57,19 @@ TEST_CASE("S-M12 sequences that decode sit launches out while more prompts wait 
   CHECK(w.newest().spans.size() == 2);
 }
 
+TEST_CASE("S-M12 what waits is compared with what fits by its work, not by its tokens") {
+  for (const uint32_t tokens : {60, 63}) { // their work is 63 and 66, and 64 fits
+    CAPTURE(tokens);
+    world w{world::standing};
+    w.join(w.joining(1));
+    w.offer(prompt_of(3, tokens));
+    w.play(2); // those that were under way
+    CHECK(w.newest().tokens.size() == (tokens == 60 ? 1 + 8 : 8));
+    w.answer_newest();
+    CHECK(w.newest().tokens.size() == 1 + 8); // the rest fits
+  }
+}
+
 TEST_CASE("S-M02 V-M16 a launch has a row of each sequence that decodes and a piece of a prompt") {
   world w;
   w.join(w.joining(1));

@@ -130,4 +130,121 @@ TEST_CASE("L-M03 an epoch that no worker opens in time is given up, and tried ag
   CHECK(w.due.size() == 1);
 }
 
+TEST_CASE_FIXTURE(spare_world,
+                  "L-M03 L-M26 a spare without memory for a second cache takes the part "
+                  "of a drained shard in an epoch of its own, once") {
+  spare.book->full = true;
+  CHECK(drain("attention/1") == "under way");
+  want_next();
+  REQUIRE(opened.size() == 1);
+  want_epoch(); // the pipeline is made anew
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].beside == 0);
+  CHECK(spare.book->orders.back().number == 1);
+  due.clear();
+  advance(2s, 100ms);
+  CHECK(due.empty());
+  CHECK(a1.book->left == std::vector<std::string>{"it was drained"});
+  CHECK(lost.empty());
+}
+
+TEST_CASE_FIXTURE(short_world, "L-M03 a change beside a pool that is short, without memory for a "
+                               "second cache, is done in an epoch of its own") {
+  end(a1.worker);
+  want_epoch();
+  advance(2s, 100ms);
+  REQUIRE(change(1).state == "short");
+  a0.book->full = true;
+  CHECK(resize("model", 2) == "under way");
+  auto second = join("model");
+  want_next();
+  REQUIRE(opened.size() == 2);
+  want_epoch();
+  REQUIRE(opened.size() == 3);
+  CHECK(opened[2].sizes.model == 2);
+  CHECK(opened[2].sizes.attention == 1);
+  advance(1s, 100ms);
+  CHECK(change(0).state == "done");
+}
+
+TEST_CASE_FIXTURE(spare_world, "L-M03 a drain whose KV cannot be moved is given up after its time, "
+                               "and the shard keeps its part") {
+  CHECK(drain("attention/1") == "under way");
+  for (int second = 0; second < 70; ++second) {
+    if (due.size() > opened.size() - 1) {
+      want_next();
+      settled(false); // a copy fails
+    }
+    advance(1s, 100ms);
+  }
+  const auto tries = opened.size();
+  CHECK(tries > 10);
+  CHECK(due.size() == tries - 1);
+  advance(1min, 1s);
+  CHECK(due.size() == tries - 1);
+  CHECK(a1.book->left.empty());
+  CHECK(drain("attention/1") == "under way"); // tried again when it is asked for again
+  CHECK(due.size() == tries);
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 a drain while the pipeline moves to another epoch for "
+                                "somebody else makes its own pool smaller") {
+  end(prefill.worker);
+  want_epoch();
+  auto back = join("prefill");
+  REQUIRE(due.size() == 1);
+  CHECK(drain("attention/1") == "under way");
+  CHECK(change(1).to == 1);
+  want_next();
+  settled();
+  CHECK(a1.book->left == std::vector<std::string>{"its pool was scaled in"});
+  CHECK(change(1).state == "done");
+  CHECK(lost.size() == 1);
+}
+
+TEST_CASE(
+    "L-M03 a drain that nobody can take over is refused, also where the pipeline is to move") {
+  scaled_world w;
+  w.end(w.prefill.worker);
+  w.want_epoch();
+  auto back = w.join("prefill");
+  REQUIRE(w.due.size() == 1);
+  CHECK(says(w.drain("model/0"), "no other worker can take over"));
+  w.want_next();
+  w.settled();
+  CHECK(w.model.book->left.empty());
+}
+
+TEST_CASE_FIXTURE(scaled_world,
+                  "L-M03 a worker that wants to leave beside another change is to ask "
+                  "again, and an operator gets the reason") {
+  CHECK(resize("model", 2) == "under way");
+  CHECK(drain("attention/1", true) == ask_again);
+  CHECK(says(drain("attention/1"), "another change is under way: model 1 -> 2"));
+  join("model");
+  want_next();
+  settled();
+  CHECK(drain("attention/1", true) == "under way");
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M26 a shard that is drained while no epoch is open is no second "
+                                "loss") {
+  end(prefill.worker);
+  REQUIRE(lost.size() == 1);
+  CHECK(says(drain("attention/1"), "no epoch is open"));
+  CHECK(drain("attention/1", true) == ask_again);
+  next_is_late = true;
+  auto second = join("prefill");
+  want_epoch();
+  REQUIRE(opened.size() == 1);
+  CHECK(drain("attention/1", true) == ask_again); // nor does it stop the epoch from being opened
+  CHECK(a1.book->closed.size() == 1);
+  CHECK(a1.book->left.empty());
+  end(second.worker);
+  REQUIRE(opened.size() == 2);
+  CHECK(a1.book->orders.back().epoch == opened[1].epoch);
+  CHECK(opened[1].empty.empty());
+  CHECK(drain("attention/1", true) == "under way");
+}
+
 } // namespace lamella::actors::test

@@ -224,6 +224,37 @@ TEST_CASE_FIXTURE(short_world,
   CHECK(opened.size() == 2);
 }
 
+TEST_CASE_FIXTURE(short_world, "A2 a lost shard has its time to come back, however long no epoch "
+                               "was possible before for another reason") {
+  end(model.worker);
+  want_epoch();
+  advance(10s, 100ms);
+  end(a1.worker);
+  join("model");
+  CHECK(opened.size() == 1);
+  advance(1s, 100ms);
+  join("attention");
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].shards.size() == 2);
+}
+
+TEST_CASE("A2 each lost shard has its time to come back, whenever the one before was lost") {
+  scaled_world w{50}; // each shard of three serves a request alone
+  CHECK(w.resize("attention", 3) == "under way");
+  auto a2 = w.join("attention");
+  w.want_next();
+  w.settled();
+  w.end(w.a0.worker);
+  w.want_epoch();
+  w.advance(1s, 100ms);
+  w.end(w.a1.worker);
+  w.advance(1s, 100ms);
+  CHECK(w.opened.size() == 2);
+  w.advance(1s, 100ms);
+  REQUIRE(w.opened.size() == 3);
+  CHECK(w.opened[2].shards.size() == 1);
+}
+
 TEST_CASE(
     "A8 a shard of this process that fails for good ends a service that cannot do without it") {
   const auto given_up = [](uint32_t least_slots) {

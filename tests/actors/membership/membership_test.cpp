@@ -316,6 +316,27 @@ TEST_CASE("A worker that ends because what it served with failed is told of so, 
   CHECK(own_faults == std::vector<bool>{true, false});
 }
 
+TEST_CASE(
+    "A8 a process that ends while it loads has lost no part, though its predecessor had one") {
+  size_t parts_lost = 0;
+  membership_world w{[&](membership_config& m) {
+    m.on_part_lost = [&](const worker_info&, uint64_t, const std::vector<scheduler::stream_id>&,
+                         bool) { ++parts_lost; };
+  }};
+  w.want_epoch();
+  auto m = w.join("model");
+  w.join("attention");
+  w.join("attention");
+  w.join("prefill");
+  REQUIRE(w.opened.size() == 1);
+  w.end(m.worker);
+  CHECK(parts_lost == 1);
+  const auto loading = w.join("model", 77, false);
+  CHECK(loading.grant->index == 0);
+  w.end(loading.joiner);
+  CHECK(parts_lost == 1);
+}
+
 TEST_CASE_FIXTURE(membership_world,
                   "An injury is for one live worker: of a seat, of a role, or any") {
   auto m = join("model");

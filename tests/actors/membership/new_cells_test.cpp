@@ -109,6 +109,8 @@ TEST_CASE_FIXTURE(new_cells_world,
   CHECK(there.partition == "requests");
   CHECK(there.kv_bytes == 77);
   CHECK(resize("attention/own", 2) == "under way");
+  CHECK(change_of("attention").state == "under way"); // no worker was lost
+  CHECK(change_of("attention").to == 3);
   CHECK(missing.back() == "attention/1, attention/2, attention/3"); // and a spare of its own
   for (const auto index : {1, 2, 3}) {
     cell = "own";
@@ -124,6 +126,8 @@ TEST_CASE_FIXTURE(new_cells_world,
   settled();
   CHECK(change_of("attention/own").state == "done");
   CHECK(change_of("attention/own").to == 2);
+  CHECK(change_of("attention").to == 3);
+  CHECK(change_of("attention").state == "none");
 }
 
 TEST_CASE_FIXTURE(new_cells_world, "L-M03 cells with members keep their settings and their seats") {

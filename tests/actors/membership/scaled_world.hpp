@@ -47,8 +47,8 @@ struct scaled_world : membership_world {
   std::string resize(const std::string& pool, uint32_t size, uint64_t kv_bytes = kv_as_it_is) {
     return text_of(ask<pool_change>(members, pool_resize{pool, size, {}, kv_bytes}));
   }
-  std::string drain(const std::string& who) {
-    return text_of(ask<pool_change>(members, worker_drain{who}));
+  std::string drain(const std::string& who, bool leaves = false) {
+    return text_of(ask<pool_change>(members, worker_drain{who, leaves}));
   }
   template <class Answer> std::string text_of(const Answer& answer) {
     settle();

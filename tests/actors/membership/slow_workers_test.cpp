@@ -1,5 +1,6 @@
 // MEMBERSHIP on virtual time: workers that are slower than the others of their role.
 #include "actors/protocol/status.hpp"
+#include "actors/shared/parity_whole.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {
@@ -19,6 +20,12 @@ void work(membership_world& w, const std::vector<membership_world::process*>& al
     }
     w.advance(1s, 100ms);
   }
+}
+
+/// The parity of the only cell is complete in that epoch.
+void tell_whole(membership_world& w, uint64_t epoch) {
+  caf::anon_send(caf::actor_cast<caf::actor>(w.members), parity_whole_atom_v, epoch, uint32_t{0});
+  w.settle();
 }
 
 } // namespace
@@ -107,6 +114,10 @@ TEST_CASE(
     all.resize(2);
     work(w, all, all[1], 10);
     if (parity) {
+      CHECK(w.lost.empty()); // its parity is still being made
+      tell_whole(w, 0);      // of an epoch that does not serve
+      CHECK(w.lost.empty());
+      tell_whole(w, 1);
       REQUIRE(w.lost.size() == 1);
       CHECK(says(w.lost[0].second, "attention/1 lost: it is slow, and a spare takes its part"));
       continue;

@@ -30,6 +30,20 @@ TEST_CASE("Who waits for the gateway is woken when it has a pipeline, and not be
   CHECK(board.wait_served(0ms));
 }
 
+TEST_CASE("the progress of loading has seconds only where somebody knows them") {
+  health_board board{10s};
+  const auto progress = [&] {
+    const auto body = board.ask(health_board::probe::ready, std::chrono::steady_clock::now()).body;
+    const auto from = body.find("\"progress\":");
+    return body.substr(from, body.find('}', from) + 1 - from);
+  };
+  CHECK(progress() == R"("progress":{"phase":"discover","ratio":0.000,"eta_s":null})");
+  board.set_progress("weights", 0.25, 3.0);
+  CHECK(progress() == R"("progress":{"phase":"weights","ratio":0.250,"eta_s":3.0})");
+  board.set_progress("join", 0.5, std::nullopt);
+  CHECK(progress() == R"("progress":{"phase":"join","ratio":0.500,"eta_s":null})");
+}
+
 TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker is lost, else 503") {
   using probe = health_board::probe;
   using phase = health_board::phase;

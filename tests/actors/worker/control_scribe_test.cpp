@@ -1,3 +1,4 @@
+#include "actors/protocol/iterations.hpp"
 #include "actors/worker/control_scribe.hpp"
 #include "tests/actors/worker/taker.hpp"
 
@@ -42,9 +43,11 @@ std::string request_header(uint32_t payload_bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
+std::string payload(size_t levels) { return text({0}) + nested(levels); } // forwarded by nobody
+
 std::string request(size_t levels) {
-  const auto payload = text({0}) + nested(levels); // forwarded by nobody
-  return request_header(static_cast<uint32_t>(payload.size())) + payload;
+  const auto bytes = payload(levels);
+  return request_header(static_cast<uint32_t>(bytes.size())) + bytes;
 }
 
 /// Forwards one connection both ways, and can say something itself.
@@ -135,10 +138,36 @@ struct insider {
 } // namespace
 
 TEST_CASE("control messages may nest as deep as an error in a reply, and some more") {
-  CHECK_FALSE(nests_too_deeply(nested(0)));
-  CHECK_FALSE(nests_too_deeply(nested(control_nesting_max - 1)));
-  CHECK(nests_too_deeply(nested(control_nesting_max)));
-  CHECK(nests_too_deeply(nested(1'000'000)));
+  CHECK_FALSE(nests_too_deeply(payload(0)));
+  CHECK_FALSE(nests_too_deeply(payload(control_nesting_max - 1)));
+  CHECK(nests_too_deeply(payload(control_nesting_max)));
+  CHECK(nests_too_deeply(payload(1'000'000)));
+  // Behind what looks like a message of Lamella's, but is not read as one.
+  const auto disguise = text({0, 0, 16}) + "@<>+lamella::x+x";
+  CHECK(nests_too_deeply(text({1}) + disguise + nested(control_nesting_max)));
+  CHECK(nests_too_deeply(text({0}) + disguise + nested(control_nesting_max)));
+  CHECK(nests_too_deeply(text({0, 0, 0, 17}) + "@<>+@config_value"));
+}
+
+TEST_CASE("P5 numbers of a user that look like lists of types end no control connection") {
+  // 2.9413 and the seed have the bytes that CAF begins each list of types with.
+  iteration_launch launch;
+  for (uint32_t i = 0; i < 300; ++i) launch.edits.push_back({i, 2.9413F, 0});
+  launch.samples.resize(64);
+  for (auto& sample : launch.samples) sample.seed = 0x403c3e403c3e0000;
+  const std::vector<uint32_t> words(1'000, 0x403c3e2b);
+  launch.masks.push_back({std::make_shared<const model::token_mask>(model::token_mask{words})});
+
+  system_config options{1, taker::control()};
+  caf::actor_system system{options};
+  std::vector<char> bytes;
+  caf::binary_serializer sink{system, bytes};
+  std::vector<caf::strong_actor_ptr> stages;
+  auto message = caf::make_message(launch);
+  REQUIRE_FALSE(sink(stages, message));
+  const std::string_view written{bytes.data(), bytes.size()};
+  REQUIRE(std::count(written.begin(), written.end(), '@') > 1'000);
+  CHECK_FALSE(nests_too_deeply(written));
 }
 
 TEST_CASE("a control message as deep or as long as its header allows ends its connection alone") {

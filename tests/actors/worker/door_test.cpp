@@ -21,7 +21,7 @@ TEST_CASE_FIXTURE(membership_world,
   CHECK(wrong->error == ec::join_denied);
   const auto again = ask<join_grant>(gate, join_proof{challenge->value.nonce, proof});
   settle();
-  CHECK(again->error == ec::join_refused);
+  CHECK(again->error == ec::deadline);
   // Of another role, over another nonce, too late.
   const auto second = ask<join_challenge>(gate, ask_it);
   settle();
@@ -37,7 +37,7 @@ TEST_CASE_FIXTURE(membership_world,
   const auto late = ask<join_grant>(
       gate, join_proof{third->value.nonce, worker_proof(secret, ask_it, third->value)});
   settle();
-  CHECK(late->error == ec::join_refused);
+  CHECK(late->error == ec::deadline); // it may try again
   // Facts without a join.
   const auto facts =
       ask<bool>(gate, worker_facts{make_worker(std::make_shared<worker_book>(), true), "1",
@@ -45,6 +45,21 @@ TEST_CASE_FIXTURE(membership_world,
   settle();
   CHECK(facts->error == ec::join_refused);
   CHECK(missing.size() == 1); // no seat was ever touched
+}
+
+TEST_CASE_FIXTURE(membership_world,
+                  "A worker in a crowd is told to come again, and is not refused") {
+  std::shared_ptr<reply<join_challenge>> last;
+  for (size_t i = 0; i <= scheduler::join_guard::challenges_max; ++i) {
+    last = ask<join_challenge>(gate, question("model"));
+    settle();
+    CHECK((!last->error || i == scheduler::join_guard::challenges_max));
+  }
+  CHECK(last->error == ec::queue_full);
+  advance(6s, 1s);
+  last = ask<join_challenge>(gate, question("model"));
+  settle();
+  CHECK(!last->error);
 }
 
 TEST_CASE_FIXTURE(membership_world,

@@ -61,6 +61,7 @@ public:
   std::filesystem::path secret_file = make_secret();
   uint16_t port = 0;
   std::atomic<bool> refuses{false}; ///< to let a worker leave
+  std::atomic<bool> busy{false};    ///< with another change
 
 private:
   std::filesystem::path make_secret() {
@@ -89,6 +90,7 @@ private:
     x.drain = [this](const worker_drain& ask) -> caf::result<pool_change> {
       std::lock_guard lock{mutex_};
       drained_.push_back(ask.worker);
+      if (busy) return pool_change{"attention", 2, 2, ask_again, "another change is under way"};
       if (refuses) return caf::make_error(ec::resize_refused, "test");
       return pool_change{"attention", 2, 1, "under way", {}};
     };

@@ -146,4 +146,20 @@ TEST_CASE("a worker that cannot be drained, has no time for it or is told twice 
   CHECK(alone.last == session_end::stopped);
 }
 
+TEST_CASE("a worker that cannot be drained at the moment serves on, and asks again") {
+  spdlog::set_level(spdlog::level::off);
+  taker control;
+  control.busy = true;
+  leaving worker{control, std::chrono::minutes{10}};
+  worker.tell_to_stop();
+  CHECK(eventually([&] { return control.drained().size() == 2; }));
+  CHECK_FALSE(worker.over);
+  control.busy = false;
+  CHECK(eventually([&] { return control.drained().size() == 3; }));
+  caf::anon_send(control.joined(), worker_leave{"it was drained"});
+  CHECK(worker.ends());
+  CHECK(worker.last == session_end::stopped);
+  CHECK(control.drained().size() == 3);
+}
+
 } // namespace lamella::actors::test
