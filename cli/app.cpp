@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 #include <unistd.h>
 
@@ -130,14 +131,16 @@ int run(int argc, const char* const* argv) {
   try {
     const auto app = make_app(chosen);
     const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+    int code = exit_success;
     try {
       app->parse(argc, argv);
+      code = chosen();
     } catch (const CLI::ParseError& e) {
-      return finish_parse(*app, e, words);
+      code = finish_parse(*app, e, words);
     }
-    const int code = chosen();
-    // A full disk or a closed pipe must not look like success.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    // A full disk or a closed pipe must not look like success, of help neither.
+    std::cout.flush();
+    if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       throw command_error{exit_failure, "cannot write to standard output"};
     return code;
   } catch (const command_error& e) {

@@ -1,6 +1,7 @@
 #include "cli/bench/bench_compare.hpp"
 
 #include "base/json_writer.hpp"
+#include "cli/app.hpp"
 #include "cli/bench/bench_load_flags.hpp"
 #include "cli/bench/bench_report.hpp"
 #include "cli/commands.hpp"
@@ -205,6 +206,8 @@ bool failed(const bench_result& x) {
 }
 
 int bench_compare(const compare_options& options) {
+  if (options.url_a == options.url_b)
+    print_warning("A and B are one server: the differences between the two are noise");
   const auto& save = options.load.save;
   if (!save.empty()) save_result(save, "{}"); // better to fail before the run
   const server_choice a{options.url_a, options.key_file_a}, b{options.url_b, options.key_file_b};

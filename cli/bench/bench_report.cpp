@@ -23,10 +23,12 @@ void add_warnings(bench_summary& x, const bench_result& result,
   char text[200];
   constexpr double busy = 0.8, late_ms = 1, kept_up = 0.95;
   if (result.cpu_share > busy || result.lag_p99_ms > late_ms) {
-    std::snprintf(text, sizeof text,
-                  "CLIENT-LIMITED: this program used %.0f %% of a core and was %.1f ms late (p99); "
-                  "latencies include this delay",
-                  result.cpu_share * 100, result.lag_p99_ms);
+    std::snprintf(
+        text, sizeof text,
+        "CLIENT-LIMITED: this program used %.0f %% of a core and was %.1f ms late (p99)%s; "
+        "latencies include this delay",
+        result.cpu_share * 100, result.lag_p99_ms,
+        result.cpu_share > busy ? "" : " because the processors were taken");
     x.warnings.emplace_back(text);
   }
   // Turns behind the first come when the server has answered: no rate of theirs is offered.

@@ -4,16 +4,19 @@
 
 namespace lamella::cli {
 
-std::unique_ptr<net::http_client> admin_choice::client() const {
-  const server_choice server{"http://" + address, api_key_file};
-  net::http_url url;
+net::http_url admin_choice::url() const {
   try {
-    url = server.address();
+    return server_choice{"http://" + address, {}}.address();
   } catch (const command_error&) {
     throw command_error{exit_usage, "--admin: '" + address + "' is not HOST:PORT",
                         "write it as 127.0.0.1:8001"};
   }
-  return std::make_unique<net::http_client>(url, server.api_key());
+}
+
+std::string admin_choice::api_key() const { return server_choice{{}, api_key_file}.api_key(); }
+
+std::unique_ptr<net::http_client> admin_choice::client() const {
+  return std::make_unique<net::http_client>(url(), api_key());
 }
 
 void add_admin_flags(CLI::App& app, admin_choice& choice) {
@@ -30,9 +33,17 @@ command_error admin_unreachable(const net::http_call_error& error) {
           "'lamella status --wait SECONDS' waits for it"};
 }
 
-net::http_reply admin_get(net::http_client& client, const std::string& path) {
+command_error admin_refused(const net::http_reply& reply) {
+  constexpr int not_found = 404;
+  if (reply.status != not_found) return refused(reply);
+  return {exit_failure, error_message(reply.status, reply.body),
+          "--admin must be the admin.listen of a 'lamella serve' of this version"};
+}
+
+net::http_reply admin_get(net::http_client& client, const std::string& path,
+                          std::chrono::seconds limit) {
   try {
-    return client.get(path, admin_timeout);
+    return client.get(path, limit);
   } catch (const net::http_call_error& e) {
     throw admin_unreachable(e);
   }

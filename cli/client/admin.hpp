@@ -14,6 +14,10 @@ struct admin_choice {
   std::string address = "127.0.0.1:8001";
   std::string api_key_file;
 
+  /// Throws command_error (2).
+  net::http_url url() const;
+  /// The first key of the file; empty without one. Throws command_error (65, 66).
+  std::string api_key() const;
   /// A client of it. Throws command_error (2, 65, 66).
   std::unique_ptr<net::http_client> client() const;
 };
@@ -27,7 +31,11 @@ constexpr std::chrono::seconds admin_timeout{5};
 /// No admin listener answers: exit code 69 with a hint.
 command_error admin_unreachable(const net::http_call_error& error);
 
+/// The admin listener refuses: its reason, with a hint.
+command_error admin_refused(const net::http_reply& reply);
+
 /// GET of a path. Throws command_error (69) when nobody answers.
-net::http_reply admin_get(net::http_client& client, const std::string& path);
+net::http_reply admin_get(net::http_client& client, const std::string& path,
+                          std::chrono::seconds limit = admin_timeout);
 
 } // namespace lamella::cli

@@ -46,7 +46,8 @@ run_function setup_chaos(CLI::App& app) {
       ->check(CLI::IsMember(
           {"kill", "stop", "pause", "slow", "partition", "isolate", "corrupt", "drop", "oom"}));
   app.add_option("--admin", options->admin, "Address of the service's admin listener")
-      ->type_name("HOST:PORT");
+      ->type_name("HOST:PORT")
+      ->capture_default_str();
   app.add_option("--admin-key-file", options->admin_key_file,
                  "File whose first key is sent to the admin listener")
       ->type_name("FILE");

@@ -2,6 +2,7 @@
 
 #include "base/json_writer.hpp"
 #include "cli/bench/bench_request.hpp"
+#include "cli/client/admin.hpp"
 #include "cli/client/chaos_plan.hpp"
 #include "net/http/sse.hpp"
 
@@ -40,7 +41,7 @@ uint64_t rebuilt_tokens(const std::string& page) {
 /// The service's counts of recovered requests, by method.
 std::map<std::string, double> recovered(net::http_client& admin) {
   std::map<std::string, double> counts;
-  const auto page = admin.get("/metrics", timeout);
+  const auto page = admin_get(admin, "/metrics", timeout);
   const std::string begin = "lamella_requests_recovered_total{method=\"";
   for (size_t at = page.body.find(begin); at != std::string::npos;
        at = page.body.find(begin, at + 1)) {
@@ -59,8 +60,8 @@ class chaos_run {
 public:
   chaos_run(const server_choice& server, const chaos_options& options)
       : options_{options}, url_{server.address()}, key_{server.api_key()},
-        admin_url_{server_choice{"http://" + options.admin, options.admin_key_file}.address()},
-        admin_key_{server_choice{"http://" + options.admin, options.admin_key_file}.api_key()},
+        admin_url_{admin_choice{options.admin, options.admin_key_file}.url()},
+        admin_key_{admin_choice{options.admin, options.admin_key_file}.api_key()},
         streams_(options.streams) {
     net::http_client client{url_, key_};
     model_ = first_model(client);
@@ -69,9 +70,8 @@ public:
   chaos_report run(interrupts& signals) {
     net::http_client admin{admin_url_, admin_key_};
     const auto before = recovered(admin);
-    const auto status = admin.get("/admin/status", timeout);
-    if (status.status != ok)
-      throw command_error{exit_failure, error_message(status.status, status.body)};
+    const auto status = admin_get(admin, "/admin/status", timeout);
+    if (status.status != ok) throw admin_refused(status);
     plan_ = chaos_plan{worker_seats(parse_answer(status.body)), options_.target, options_.seed};
     victim_ = plan_.next();
     const interrupt_watch watch{signals, [this] { loop_.stop(); }};
@@ -87,7 +87,7 @@ public:
     }
     for (size_t i = 0; i < report_.injuries.size(); ++i)
       for (const auto& [index, pause] : pauses_[i]) report_.injuries[i].pauses_ms.push_back(pause);
-    count_rebuilt(rebuilt_tokens(admin.get("/metrics", timeout).body));
+    count_rebuilt(rebuilt_tokens(admin_get(admin, "/metrics", timeout).body));
     return std::move(report_);
   }
 

@@ -37,7 +37,7 @@ event_lines ask(net::http_client& client, const event_options& options, uint64_t
   if (reply.status == not_found)
     throw command_error{exit_failure, "the server does not tell of events",
                         "--admin must be the admin.listen of a 'lamella serve' of this version"};
-  if (reply.status != ok) throw refused(reply);
+  if (reply.status != ok) throw admin_refused(reply);
   return event_lines_of(parse_answer(reply.body), options.json);
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 
 namespace lamella::cli {
@@ -22,12 +23,13 @@ using clock = std::chrono::steady_clock;
 constexpr int ok = 200, accepted = 202, conflict = 409;
 constexpr std::chrono::milliseconds between_looks{200};
 constexpr double day = 86'400;
+constexpr uint64_t kv_bytes_min = uint64_t{1} << 20, kv_bytes_max = uint64_t{1} << 46; // kv.bytes
 
 struct change_options {
   admin_choice admin;
-  std::string what;      ///< POOL=N, or a worker
-  std::string partition; ///< of a cell; empty: as it is
-  uint64_t kv_bytes = 0; ///< of each member; 0: as it is
+  std::string what;                   ///< POOL=N, or a worker
+  std::string partition;              ///< of a cell; empty: as it is
+  std::optional<uint64_t> kv_bytes{}; ///< of each member; nothing: as it is
   bool no_wait = false;
   double timeout_seconds = 900;
 };
@@ -38,7 +40,7 @@ command_error failed(const net::http_reply& reply, const std::string& what) {
   if (reply.status == not_found)
     return {exit_failure, what + ": the server does not know this request",
             "--admin must be the admin.listen of a 'lamella serve' of this version"};
-  if (reply.status != conflict) return refused(reply);
+  if (reply.status != conflict) return admin_refused(reply);
   const auto envelope = parse_answer(reply.body);
   return {exit_failure, what + ": " + text_or(find_path(envelope, {"error", "message"}), "refused"),
           "'lamella pools' shows the pools, 'lamella status' their workers"};
@@ -122,7 +124,7 @@ int scale(const change_options& options) {
   json_writer body;
   body.begin_object().member("pool", size.pool).member("members", size.members);
   if (!options.partition.empty()) body.member("partition", options.partition);
-  if (options.kv_bytes > 0) body.member("kv_bytes", options.kv_bytes);
+  if (options.kv_bytes) body.member("kv_bytes", *options.kv_bytes);
   body.end_object();
   const auto begun = ask(*client, "/admin/scale", body.take(), "cannot scale " + options.what);
   progress shows;
@@ -223,7 +225,8 @@ run_function setup_scale(CLI::App& app) {
   app.add_option("--kv-bytes", options->kv_bytes,
                  "KV cache of each member of an attention pool or cell from now on: 512MiB, 2GB")
       ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(true));
+      ->transform(CLI::AsSizeValue(true))
+      ->check(CLI::Range(kv_bytes_min, kv_bytes_max));
   return [options] { return scale(*options); };
 }
 

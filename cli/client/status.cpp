@@ -5,6 +5,8 @@
 #include "cli/client/status_tree.hpp"
 #include "cli/client/watch.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <optional>
 #include <thread>
@@ -26,17 +28,17 @@ struct status_options {
   std::string watch; ///< seconds between two pages, as written
 };
 
-/// "loading: weights 63 %, about 4 s left", from the body of /ready.
+/// "loading: weights 63 %, about 4 s left", or without the seconds where nobody knows them; from
+/// the body of /ready.
 std::string why_not_ready(const net::http_reply& ready) {
   try {
     const auto body = parse_json(ready.body);
     auto text = text_or(body.find("status"), "not ready");
     if (const auto* progress = body.find("progress"); progress != nullptr && !progress->is_null()) {
-      char more[64];
-      std::snprintf(more, sizeof more, " %.0f %%, about %.0f s left",
-                    number_or(progress->find("ratio"), 0) * 100,
-                    number_or(progress->find("eta_s"), 0));
-      text += ": " + text_or(progress->find("phase"), "") + more;
+      text += fmt::format(": {} {:.0f} %", text_or(progress->find("phase"), ""),
+                          number_or(progress->find("ratio"), 0) * 100);
+      if (const auto* left = progress->find("eta_s"); left != nullptr && !left->is_null())
+        text += fmt::format(", about {:.0f} s left", number_or(left, 0));
     }
     if (const auto reason = text_or(body.find("reason"), ""); !reason.empty())
       text += ": " + reason;
@@ -87,7 +89,7 @@ int status(const status_options& options) {
     throw command_error{exit_failure, "the server is not ready: " + why,
                         why.starts_with("draining") ? "" : "--wait SECONDS waits until it is"};
   }
-  if (reply.status != ok) throw refused(reply);
+  if (reply.status != ok) throw admin_refused(reply);
   return exit_success;
 }
 
@@ -103,7 +105,7 @@ int watch_status(const status_options& options) {
       const auto ready = client->get("/ready", admin_timeout);
       const auto reply = client->get("/admin/status", admin_timeout);
       const bool loads = ready.status != ok;
-      if (reply.status != ok && !loads) throw refused(reply);
+      if (reply.status != ok && !loads) throw admin_refused(reply);
       first = false;
       return page_of(reply, options)
              + (loads && !options.json ? "the server is not ready: " + why_not_ready(ready) + "\n"

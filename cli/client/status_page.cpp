@@ -28,6 +28,12 @@ std::string busy_of(const json_value& worker) {
   return share < 0 ? "-" : fmt::format("{:.0f} %", share * 100);
 }
 
+/// Slots of a cell that are not in use; "-" from a service that does not tell.
+std::string free_of(const json_value& cell) {
+  const auto total = number_or(cell.find("total"), -1);
+  return total < 0 ? "-" : fmt::format("{:.0f}", total - number_or(cell.find("used"), 0));
+}
+
 /// "pipeline: rotational, 3 batches"; nothing from a service that does not tell.
 std::string pipeline_of(const json_value& status) {
   const auto* pipeline = status.find("pipeline");
@@ -67,8 +73,8 @@ std::string status_page(const json_value& status) {
                count_of(p, {"slots", "parity"}), count_of(p, {"slots", "orphan"})});
     for (const auto& cell : items_of(p, "cells"))
       pools.add({name + "/" + text_or(cell.find("name"), "-"), "-", count_of(cell, {"members"}),
-                 text_or(cell.find("partition"), "-"), "-", count_of(cell, {"used"}), "-", "-",
-                 "-"});
+                 text_or(cell.find("partition"), "-"), free_of(cell), count_of(cell, {"used"}), "-",
+                 "-", "-"});
   }
   page += pools.text() + "\n";
   table times{{"WORK", "CELL", "SIZE", "SECONDS", "CORRECTION", "SAMPLES"}};

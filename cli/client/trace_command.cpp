@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 namespace lamella::cli {
 
@@ -26,12 +27,14 @@ struct trace_options {
   std::string length = "0.5s", out, svg, window, at, from;
 };
 
-void write(const std::string& path, const std::string& text) {
-  std::ofstream out{path, std::ios::binary | std::ios::trunc};
-  if (!(out << text) || !out.flush())
+/// Writes a file anew, or only shows that it can be written, which is better known before a
+/// recording.
+void write(const std::string& path, const std::optional<std::string>& text) {
+  std::ofstream out{path, std::ios::binary | (text ? std::ios::trunc : std::ios::app)};
+  if (!(out << text.value_or("")) || !out.flush())
     throw command_error{exit_failure, path + ": cannot write the file",
                         "name a file in a folder that exists, with room for "
-                            + std::to_string(text.size()) + " bytes"};
+                            + (text ? std::to_string(text->size()) + " bytes" : "a recording")};
 }
 
 std::string read(const std::string& path) {
@@ -56,7 +59,7 @@ std::string record(const trace_options& options, double seconds) {
   if (reply.status == not_found)
     throw command_error{exit_failure, "the server does not record traces",
                         "--admin must be the admin.listen of a 'lamella serve' of this version"};
-  if (reply.status != ok) throw refused(reply);
+  if (reply.status != ok) throw admin_refused(reply);
   return std::move(reply.body);
 }
 
@@ -89,16 +92,30 @@ drawn_time drawn_by(const trace_options& options) {
   return x;
 }
 
+/// Throws command_error (2) where nothing of a recording of that length would be drawn.
+void check_begin(const drawn_time& drawn, double seconds) {
+  if (drawn.at >= seconds)
+    throw command_error{exit_usage,
+                        fmt::format("--at: {} s is behind the end of the recording, which is {} s "
+                                    "long",
+                                    drawn.at, seconds),
+                        "give a time within the recording, counted from its begin"};
+}
+
 int trace(const trace_options& options, double seconds, const drawn_time& drawn) {
   const bool recorded = options.from.empty();
+  const auto out = options.out.empty() && options.svg.empty() ? "lamella-trace.json" : options.out;
+  if (recorded) check_begin(drawn, seconds);
+  for (const auto& path : {recorded ? out : std::string{}, options.svg})
+    if (!path.empty()) write(path, std::nullopt);
   const auto text = recorded ? record(options, seconds) : read(options.from);
   const auto what = read_trace(text, recorded ? "the server's answer" : options.from);
   report(what);
-  const auto out = options.out.empty() && options.svg.empty() ? "lamella-trace.json" : options.out;
   if (recorded && !out.empty()) {
     write(out, text);
     std::printf("%s: open it at https://ui.perfetto.dev\n", out.c_str());
   }
+  check_begin(drawn, what.seconds); // what was recorded is written by now
   if (!options.svg.empty()) {
     write(options.svg,
           trace_picture(what, choose_window(what, drawn.length * 1e6, drawn.at * 1e6)));

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
 #include "cli/log.hpp"
+#include "cli/serve/rejoin.hpp"
 #include "cli/signals.hpp"
 #include "net/data_plane/data_plane.hpp"
 
@@ -19,6 +20,7 @@
 #include <csignal>
 #include <map>
 #include <optional>
+#include <random>
 #include <system_error>
 
 #include <malloc.h>
@@ -91,28 +93,6 @@ actors::worker_options options_of(const worker_flags& flags) {
   return x;
 }
 
-/// How long a worker that has served is to look for a service that takes it again.
-class rejoin_limit {
-public:
-  using clock = std::chrono::steady_clock;
-
-  explicit rejoin_limit(double seconds)
-      : limit_{std::chrono::milliseconds{static_cast<int64_t>(seconds * 1e3)}} {}
-
-  /// A session has ended.
-  void ended(bool served, clock::time_point now) {
-    if (served) since_ = now;
-  }
-  /// Is it over at that time? Never for one that has not served yet: its service may come.
-  bool over(clock::time_point now) const {
-    return since_ && limit_.count() > 0 && now - *since_ > limit_;
-  }
-
-private:
-  std::chrono::milliseconds limit_;
-  std::optional<clock::time_point> since_;
-};
-
 config::log_settings log_of(const worker_flags& flags) {
   config::log_settings log;
   const std::map<std::string, config::log_level> levels{{"error", config::log_level::error},
@@ -128,8 +108,9 @@ net::shared_secret secret_of(const worker_flags& flags) {
   try {
     return net::shared_secret::from_file(flags.secret_file);
   } catch (const std::runtime_error& e) {
-    throw command_error{exit_permission, e.what(),
-                        "both sides need the same file; 'openssl rand -hex 32' makes one"};
+    throw command_error{exit_permission, std::string{"--secret-file: "} + e.what(),
+                        "it must be a copy of the service's control.secret_file that this user "
+                        "alone may read"};
   }
 }
 
@@ -181,8 +162,8 @@ int work(const worker_flags& flags) {
                                  actors::data_plane_links(flags.listen)};
   const auto stop = [&] { return signals.terminate_asked(); };
   const auto hurry = [&] { return signals.terminate_asked_again(); };
-  std::chrono::milliseconds delay{100};
-  constexpr std::chrono::milliseconds longest{5000};
+  rejoin_pause pause{flags.parent != 0 ? rejoin_pause::longest_of_child : rejoin_pause::longest};
+  std::minstd_rand random{std::random_device{}()};
   rejoin_limit limit{flags.rejoin};
   while (!stop()) {
     const auto began = std::chrono::steady_clock::now();
@@ -191,7 +172,7 @@ int work(const worker_flags& flags) {
       return *code;
     }
     const auto now = std::chrono::steady_clock::now();
-    if (now - began > std::chrono::minutes{1}) delay = std::chrono::milliseconds{100};
+    const auto delay = pause.next(now - began, std::generate_canonical<double, 32>(random));
     limit.ended(process.served(), now);
     // A process that can serve nobody is somebody else's to start again (reliability A8).
     if (limit.over(now + delay)) {
@@ -202,7 +183,6 @@ int work(const worker_flags& flags) {
     }
     spdlog::info("rejoining in_ms={}", delay.count());
     if (signals.terminate_within(delay)) return exit_success;
-    delay = std::min(2 * delay, longest);
   }
   return exit_success;
 }
@@ -268,8 +248,10 @@ void add_timing_flags(CLI::App& app, worker_flags& flags) {
                  "Silence after which a peer is dead, as control.dead_seconds")
       ->check(CLI::Range(0.1, 600.0))
       ->capture_default_str();
-  app.add_option("--rejoin-seconds", flags.rejoin,
-                 "Seconds to rejoin a lost service before this worker exits with 69; 0: no limit")
+  app.add_option(
+         "--rejoin-seconds", flags.rejoin,
+         "Seconds to rejoin a lost service before this worker exits with 69; 0: no limit, as for "
+         "one that has not served yet")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
 }

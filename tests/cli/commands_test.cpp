@@ -127,6 +127,10 @@ TEST_CASE("config show and diff tell values and where they come from") {
   got = run_shell(folder / ".", "lamella config diff lamella.yaml other.yaml");
   CHECK(got.code == 0);
   CHECK(got.out == "kv.dtype: f16 -> f32 (restart)\nlimits.max_n: 3 -> 4 (live)\n");
+  // What a reload of this configuration could take, not what the key could in others.
+  std::ofstream{folder / "seats.yaml"} << "version: 1\npools: {prefill: {members: 3}}\n";
+  got = run_shell(folder / ".", "lamella config diff lamella.yaml seats.yaml");
+  CHECK(has(got.out, "pools.prefill.members: 1 -> 3 (restart)\n"));
   got = run_shell(folder / ".", "lamella config diff --json");
   CHECK(got.out
         == "{\"version\":1,\"differences\":[{\"key\":\"limits.max_n\",\"before\":\"8\",\"after\":"
@@ -139,9 +143,13 @@ TEST_CASE("config show and diff tell values and where they come from") {
 
 TEST_CASE("a full disk is not success") {
   const scratch_folder folder;
-  const auto got = run_shell(folder / ".", "lamella config schema > /dev/full");
-  CHECK(got.code == 1);
-  CHECK(has(got.err, "cannot write to standard output"));
+  for (const std::string words : {"config schema", "--help", "serve --help", "--version", "version",
+                                  "version --json", "completion zsh"}) {
+    CAPTURE(words);
+    const auto got = run_shell(folder / ".", "lamella " + words + " > /dev/full");
+    CHECK(got.code == 1);
+    CHECK(has(got.err, "cannot write to standard output"));
+  }
 }
 
 TEST_CASE("bash completes commands, flags and nothing else") {

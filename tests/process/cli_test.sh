@@ -118,6 +118,10 @@ fails "an unknown key" 78 "pools.atention.members" "pools.attention.members" -- 
 fails "a key out of range" 78 "batching.max_batch" -- serve --set batching.max_batch=0
 fails "a KV cache too small for one request" 78 "kv.bytes" -- \
   serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 --set kv.bytes=1MiB
+fails "a check of a KV cache too small for one request" 78 "kv.bytes" -- \
+  config check --set kv.bytes=1MiB
+fails "a check of prefill workers whose own KV is too small" 78 "prefill" -- \
+  config check --set pools.prefill.attention=own --set pools.prefill.kv_bytes=1MiB
 fails "beyond loopback without keys" 78 "api_keys_file" -- serve --listen 0.0.0.0:0
 
 # Nobody there.
@@ -138,6 +142,8 @@ for _ in $(seq 3000); do
 done
 fails "a port in use" 69 "127.0.0.1:$port" -- serve --listen "127.0.0.1:$port" --set admin.listen=127.0.0.1:0
 fails "config check finds the port in use" 78 "127.0.0.1:$port" -- config check --set "http.listen=127.0.0.1:$port"
+"$lamella" config check --reload --set "http.listen=127.0.0.1:$port" --set admin.listen=127.0.0.1:0 >log
+expect "config check --reload takes it for the running service's" 0 $?
 kill -TERM "$server"
 wait "$server"
 expect "SIGTERM on an idle server ends it with 0" 0 $?

@@ -155,7 +155,13 @@ TEST_CASE("L-M03 lamella scale gives members other memory") {
            "attention: done\n");
   CHECK(server.bodies
         == std::vector<std::string>{R"({"pool":"attention","members":3,"kv_bytes":536870912})"});
-  CHECK(server.run("scale attention=3 --kv-bytes much").code == 2);
+  for (const std::string bytes : {"much", "0", "1KiB", "65TiB"}) {
+    CAPTURE(bytes);
+    const auto refused = server.run("scale attention=3 --kv-bytes " + bytes);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("--kv-bytes") != std::string::npos);
+  }
+  CHECK(server.bodies.size() == 1); // none of them was sent
 }
 
 TEST_CASE("L-M24 lamella scale cuts a cell otherwise") {
