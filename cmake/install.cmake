@@ -23,7 +23,9 @@ set(lamella_doc share/doc/lamella)
 file(GLOB lamella_samples CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/config/*.yaml")
 install(FILES ${lamella_samples} DESTINATION "${lamella_doc}/examples")
 install(FILES LICENSE NOTICE README.md DESTINATION "${lamella_doc}")
-install(FILES docs/operations.md docs/models.md DESTINATION "${lamella_doc}/docs")
+install(DIRECTORY docs/ DESTINATION "${lamella_doc}/docs")
+install(FILES deploy/README.md deploy/alerts.yml deploy/prometheus.yml DESTINATION "${lamella_doc}/deploy")
+install(DIRECTORY deploy/grafana DESTINATION "${lamella_doc}/deploy")
 
 # Units with the folder that the program is installed in.
 install(CODE "

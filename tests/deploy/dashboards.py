@@ -98,7 +98,8 @@ class Suite:
                 assert label in labels or label in OF_SCRAPES, f"{name} has no label {label}: {text}"
                 if label in OF_SCRAPES:
                     continue
-                chosen = re.fullmatch(r"\$(\w+)", value)
+                # Prometheus 3 shows bounds that are whole numbers as 1.0.
+                chosen = re.fullmatch(r"\$(\w+)(?:\(\\\\\.0\)\?)?", value)
                 lists = self.choices(board)
                 values = lists.get(chosen[1], []) if chosen else value.split("|")
                 for each in values:

@@ -156,6 +156,10 @@ class Suite:
                                          + shown["pools.attention.parity"])
         gateway = self.compose["services"]["gateway"]
         assert int(gateway["stop_grace_period"].removesuffix("s")) >= shown["shutdown.drain_seconds"] + 15
+        for name in ("model", "attention"):
+            worker = self.compose["services"][name]
+            assert int(worker["stop_grace_period"].removesuffix("s")) >= 60 + 15, name  # --drain-seconds
+            assert name in gateway["depends_on"], name  # so that the service ends first
         join = next(x for x in self.compose["services"]["model"]["command"] if x.startswith("--join="))
         assert join == f"--join=gateway:{shown['control.listen'].rpartition(':')[2]}"
 
