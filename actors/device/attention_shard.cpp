@@ -17,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 namespace lamella::actors {
 
 namespace {
@@ -51,6 +53,16 @@ uint64_t positions_of(const gpu::attention_launch& x) {
   for (const auto& span : x.spans)
     sum += uint64_t{span.rows} * span.first_position + uint64_t{span.rows} * (span.rows + 1) / 2;
   return sum;
+}
+
+uint64_t slots_of(const gpu::attention_launch& x) {
+  return std::accumulate(x.runs.begin(), x.runs.end(), uint64_t{0},
+                         [](uint64_t sum, const gpu::slot_run& run) { return sum + run.length; });
+}
+
+/// Pages for the first prompts, and for the canary's: an idle shard has these and no others.
+void make_first_pages(gpu::kv_cache& cache) {
+  cache.keep_ahead(std::vector<gpu::slot_run>{{0, 0}});
 }
 
 /// What the device runs, and how many payload bytes it has sent.
@@ -103,7 +115,8 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   stream.seats.apply(x.changes, x.table_version);
   auto launch = prepare(st.config, stream.seats, x);
   if (launch.rows == 0) return;
-  st.config.cache->keep_ahead(launch.runs);
+  if (slots_of(launch) >= gpu::kv_pages::slots_worth_pages)
+    st.config.cache->keep_ahead(launch.runs);
   launch.watch = st.watch;
   launch.hand_over = st.config.hand_over;
   launch.fences = x.fences;
@@ -149,11 +162,13 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
   if (!self->state.watch && self->state.config.device->on_host())
     self->state.watch = std::make_shared<gpu::qkv_watch>();
   self->link_to(self->state.executor);
-  self->state.config.cache->keep_ahead(std::vector<gpu::slot_run>{{0, 0}}); // for the first prompts
+  make_first_pages(*self->state.config.cache);
   return {
       [self](const iteration_launch& x) { on_launch(self, x); },
       [self](kv_trim) -> caf::result<bool> {
-        self->state.config.cache->trim();
+        auto& cache = *self->state.config.cache;
+        cache.trim();
+        make_first_pages(cache);
         return true;
       },
       [self](const kv_pull& x) { return pull(self, x); },

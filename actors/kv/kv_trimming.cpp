@@ -1,6 +1,7 @@
 #include "actors/kv/kv_trimming.hpp"
 
 #include "actors/protocol/kv.hpp"
+#include "gpu/runners/kv_pages.hpp"
 
 #include <utility>
 
@@ -12,15 +13,12 @@ namespace {
 
 /// How long a pool stands empty before its memory goes back to the system.
 constexpr std::chrono::seconds trim_after{1};
-/// So few slots are not worth it: the canary of an idle service uses one every few seconds, and the
-/// system would clear a huge page per layer for it each time.
-constexpr uint32_t worth_trimming = 64;
 
 } // namespace
 
 void note_used(kv_allocator_ptr self) {
   auto& st = self->state;
-  if (used_slots(st.ledger) >= worth_trimming) st.trimming.done = false;
+  if (used_slots(st.ledger) >= gpu::kv_pages::slots_worth_pages) st.trimming.done = false;
 }
 
 void trim_later(kv_allocator_ptr self) {

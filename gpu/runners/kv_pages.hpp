@@ -31,6 +31,9 @@ public:
 
   /// Of a layer, that become resident together: a huge page.
   static constexpr size_t page_bytes = 2 << 20;
+  /// Fewer slots in use are worth no pages ahead, and no giving back of pages either: the canary of
+  /// an idle service takes some every few seconds, and each layer has a huge page of its own.
+  static constexpr uint32_t slots_worth_pages = 64;
 
   /// A cache at `data` of `layers` layers, each `layer_bytes` long. Null: memory of another device.
   /// `waiter`: who may sleep until a flag of prepare() becomes true, and is rung then; may be null.
