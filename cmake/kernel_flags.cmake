@@ -16,6 +16,8 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   set(avx512_options -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mfma -mf16c)
   set_source_files_properties(gpu/kernels/avx2.cpp PROPERTIES
     COMPILE_OPTIONS "${kernel_options};-mavx2;-mfma;-mf16c")
+  set_source_files_properties(gpu/kernels/avxvnni.cpp PROPERTIES
+    COMPILE_OPTIONS "${kernel_options};-mavx2;-mfma;-mf16c;-mavxvnni")
   set_source_files_properties(gpu/kernels/avx512.cpp gpu/kernels/amx.cpp PROPERTIES
     COMPILE_OPTIONS "${kernel_options};${avx512_options}")
 endif()

@@ -138,12 +138,17 @@ struct lanes {
   }
 
   // --- products of bytes ---
+#if defined(__AVXVNNI__)
+  // dpbusd adds four products of u8 x s8 to a sum of 32 bits, exactly.
+  static constexpr bool raised_bytes = true;
+#else
   // maddubs adds pairs of u8 x s8 in 16 bits and saturates. Up to 4 bits: eight such pairs stay
   // below 8 * 2 * 15 * 127 = 30480, so a block is summed in 16 bits. 5 and 6 bits: two stay below
   // 2 * 2 * 63 * 127 = 32004 and are then widened. 8 bits: |w| x (a with the sign of w) stays below
   // 2 * 128 * 127 = 32512 for a pair, which is widened at once.
 
   static constexpr bool raised_bytes = false;
+#endif
   struct values {
     __m256i a, b; ///< outputs 0-7 and 8-15
   };
@@ -155,13 +160,14 @@ struct lanes {
     return {_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)};
   }
   static values operands_of_bytes(values codes) {
-    auto flip = _mm256_set1_epi8(-128);
+    const auto flip = _mm256_set1_epi8(raised_bytes ? 0 : -128);
     return {_mm256_xor_si256(codes.a, flip), _mm256_xor_si256(codes.b, flip)};
   }
   static values operands_of_levels(values codes) {
     const auto raised = _mm_set_epi64x(static_cast<int64_t>(model::iq4_levels_high),
                                        static_cast<int64_t>(model::iq4_levels_low));
-    const auto levels = _mm256_broadcastsi128_si256(_mm_xor_si128(raised, _mm_set1_epi8(-128)));
+    const auto flip = _mm_set1_epi8(raised_bytes ? 0 : -128);
+    const auto levels = _mm256_broadcastsi128_si256(_mm_xor_si128(raised, flip));
     return {_mm256_shuffle_epi8(levels, codes.a), _mm256_shuffle_epi8(levels, codes.b)};
   }
   template <int shift, int mask> static values take_bits(values v) {
@@ -177,6 +183,20 @@ struct lanes {
     __builtin_memcpy(&four, p, sizeof four);
     return _mm256_set1_epi32(four);
   }
+#if defined(__AVXVNNI__)
+  template <int bits> static constexpr int groups_at_once = 1;
+  template <int bits> static values start(int32_t bias) {
+    return {_mm256_set1_epi32(bias), _mm256_set1_epi32(bias)};
+  }
+  template <int bits>
+  static values accumulate(values sums, const values (&w)[1], const activations (&x)[1]) {
+    return {_mm256_dpbusd_avx_epi32(sums.a, w[0].a, x[0]),
+            _mm256_dpbusd_avx_epi32(sums.b, w[0].b, x[0])};
+  }
+  template <int bits> static vec finish(values sums, int32_t) {
+    return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
+  }
+#else
   template <int bits> static constexpr int groups_at_once = bits == 5 || bits == 6 ? 2 : 1;
   template <int bits> static values start(int32_t) {
     return {_mm256_setzero_si256(), _mm256_setzero_si256()};
@@ -208,6 +228,7 @@ struct lanes {
     }
     return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
   }
+#endif
 
   static uint32_t absolute_maximum_bits(const float* x) {
     auto mask = _mm256_set1_epi32(0x7fffffff);

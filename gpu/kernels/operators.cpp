@@ -5,6 +5,10 @@
 
 #include <string>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,13 +77,28 @@ std::string refusal(std::string_view name) {
 const operators* compiled(std::string_view name) {
   if (name == "reference") return &reference_operators();
   if (name == "portable") return portable_operators();
-  if (name == "avx2") return avx2_operators();
+  if (name == "avx2")
+    return has_avx_vnni() && avxvnni_operators() != nullptr ? avxvnni_operators()
+                                                            : avx2_operators();
   if (name == "avx512") return avx512_operators();
   if (name == "amx") return amx_operators();
   return nullptr;
 }
 
 } // namespace
+
+bool has_avx_vnni() {
+#if defined(__x86_64__)
+  static const bool has = [] {
+    constexpr unsigned features = 7, more = 1, avx_vnni = 1U << 4; // of EAX
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(features, more, &a, &b, &c, &d) != 0 && (a & avx_vnni) != 0;
+  }();
+  return has;
+#else
+  return false;
+#endif
+}
 
 const operators* find_operators(std::string_view name, std::string* reason) {
   auto fail = [&](std::string text) -> const operators* {

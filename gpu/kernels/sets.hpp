@@ -7,8 +7,13 @@ namespace lamella::gpu {
 
 const operators* portable_operators();
 const operators* avx2_operators();
+/// The same with other instructions for products: the same bytes.
+const operators* avxvnni_operators();
 const operators* avx512_operators();
 const operators* amx_operators();
+
+/// Whether this processor multiplies bytes by AVX-VNNI.
+bool has_avx_vnni();
 
 /// Whether this machine's tile registers multiply as their twin does: some products of each sign,
 /// compared. Needs the CPU's and the kernel's leave for tiles. Cost: microseconds.

@@ -1,5 +1,6 @@
 // Products and attention on tiles: the twin of the tile operation everywhere, the instruction where
-// it exists.
+// it exists. Products by AVX-VNNI where the machine has it.
+#include "gpu/kernels/sets.hpp"
 #include "tests/gpu/kernels/attention_support.hpp"
 
 using namespace lamella;
@@ -68,6 +69,17 @@ TEST_CASE("the instruction gives the bytes of its twin") {
     return;
   }
   check_same_products(*amx, tile_twin());
+}
+
+TEST_CASE("N-M18 products by AVX-VNNI have the bytes of those of AVX2") {
+  std::string reason;
+  const auto* by_vnni = find_operators("avx2", &reason);
+  if (by_vnni == nullptr || by_vnni == avx2_operators()) {
+    MESSAGE("skipped: " << (reason.empty() ? "no AVX-VNNI" : reason));
+    return;
+  }
+  CHECK(by_vnni->name == avx2_operators()->name);
+  check_same_products(*by_vnni, *avx2_operators());
 }
 
 TEST_CASE("N-M18 attention on the tiles of this machine has the bytes of their twin") {
