@@ -4,6 +4,7 @@
 #include "actors/lane/token_masks.hpp"
 #include "actors/protocol/admission.hpp"
 #include "actors/protocol/batches.hpp"
+#include "actors/protocol/error.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/tokens.hpp"
 #include "actors/shared/explain.hpp"
@@ -17,19 +18,24 @@ namespace lamella::actors {
 namespace {
 
 /// The batch cannot go on with the sequence of that seat.
-void fail(lane_ptr self, uint32_t seat, std::string reason) {
+void fail(lane_ptr self, uint32_t seat, std::string reason, bool refused = false) {
   auto& st = self->state;
   st.tokens.batch.fail(seat);
   const auto sequence = st.tokens.batch.at(seat).of.sequence;
   self->send(st.tokens.decoders.at(sequence).asked.client,
-             sequence_failed{sequence, std::move(reason), st.config.target.epoch});
+             sequence_failed{sequence, std::move(reason), st.config.target.epoch, refused});
 }
 
-/// The mask of that seat has come, or never will.
+/// The mask of that seat has come, or never will. One that is refused has its request refused, as
+/// that of its first token would have.
 void on_mask(lane_ptr self, uint32_t seat, const caf::error& why) {
-  if (why && !self->state.tokens.batch.at(seat).leaving)
-    fail(self, seat,
-         "the token mask of its response format failed: " + explain(self->system(), why));
+  if (why && !self->state.tokens.batch.at(seat).leaving) {
+    const auto reason = explain(self->system(), why);
+    if (why == ec::mask_refused)
+      fail(self, seat, reason, true);
+    else
+      fail(self, seat, "the token mask of its response format failed: " + reason);
+  }
   pump(self);
 }
 

@@ -39,7 +39,8 @@ struct preempted {
 struct sequence_failed {
   sequence_id sequence{};
   std::string reason;
-  uint64_t epoch = 0; ///< as above
+  uint64_t epoch = 0;   ///< as above
+  bool refused = false; ///< the response format that the request asks for is at fault
 };
 
 } // namespace lamella::actors

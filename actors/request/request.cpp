@@ -135,7 +135,7 @@ void on_sequence_failed(request_ptr self, const sequence_failed& x) {
   const auto index = scheduler::index_of(x.sequence);
   if (x.epoch == st.server->epoch && index < st.sequences.size()
       && st.sequences[index].where == phase::decoding)
-    fail(self, net::internal_error(x.reason));
+    fail(self, x.refused ? net::bad_request(x.reason) : net::internal_error(x.reason));
 }
 
 void on_preempted(request_ptr self, const preempted& x) {

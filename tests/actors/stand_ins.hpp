@@ -279,8 +279,9 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
 struct client_book {
   std::map<sequence_id, std::vector<token>> tokens;
   std::vector<sequence_id> preempted, failed;
-  std::vector<first_token> first; ///< before their KV
-  std::vector<sequence_id> begun; ///< prompts whose prefill has started
+  std::vector<sequence_id> refused; ///< those of the failed whose format is at fault
+  std::vector<first_token> first;   ///< before their KV
+  std::vector<sequence_id> begun;   ///< prompts whose prefill has started
 };
 
 inline auto stand_in_client(std::shared_ptr<client_book> book) {
@@ -289,7 +290,10 @@ inline auto stand_in_client(std::shared_ptr<client_book> book) {
         [book](const token& x) { book->tokens[x.sequence].push_back(x); },
         [book](const first_token& x) { book->first.push_back(x); },
         [book](const actors::preempted& x) { book->preempted.push_back(x.sequence); },
-        [book](const sequence_failed& x) { book->failed.push_back(x.sequence); },
+        [book](const sequence_failed& x) {
+          book->failed.push_back(x.sequence);
+          if (x.refused) book->refused.push_back(x.sequence);
+        },
         [book](const prefill_begun& x) { book->begun.push_back(x.first); },
     };
   };

@@ -168,6 +168,7 @@ TEST_CASE("a mask that does not come in time ends its sequence alone") {
   w.sched.advance_time(mask_timeout);
   w.settle();
   CHECK(w.client->failed == std::vector<sequence_id>{seq(2)});
+  CHECK(w.client->refused.empty()); // a late mask is no fault of the request
   const auto before = w.tokens(1);
   w.play(5);
   CHECK(w.tokens(1) == before + 5);
@@ -179,6 +180,7 @@ TEST_CASE("a mask that takes too much work ends its sequence alone, and others g
   w.make_anew(w.spawn(mask_maker));
   w.join(w.held(1, held_to_too_much()));
   CHECK(w.client->failed == std::vector<sequence_id>{seq(1)});
+  CHECK(w.client->refused == std::vector<sequence_id>{seq(1)});
   w.join(w.held(2, held_to(letters)));
   w.play(3);
   CHECK(w.client->failed.size() == 1);

@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(world,
   check(prefill_cancel{seq(3)});
   check(token{seq(3), 5, some_token(), finish::length});
   check(preempted{seq(3), true, 7});
-  check(sequence_failed{seq(3), "why", 7});
+  check(sequence_failed{seq(3), "why", 7, true});
   check(batch_leave{seq(3), true});
   const peer_info peer{"attention/1", "shm", 12.5, 4096};
   const worker_info worker{"model-0", "model", "model/0", "live", "host",     3,

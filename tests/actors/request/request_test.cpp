@@ -357,6 +357,15 @@ TEST_CASE("The deadline and refusals become the API's errors") {
   }
   {
     world w;
+    w.admit_all();
+    w.prefill_all();
+    w.tell(sequence_failed{seq(1), "the format is too ambiguous", w.epoch, true});
+    CHECK(w.exchange->status == 400); // as before its first token
+    CHECK(w.exchange->body.find("the format is too ambiguous") != std::string::npos);
+    CHECK(w.over);
+  }
+  {
+    world w;
     w.sched.advance_time(601s);
     w.settle();
     CHECK(w.exchange->status == 408);
