@@ -31,19 +31,38 @@ void note_unknown(request_reading& to, const service& s, const std::vector<std::
   to.ignored_fields = net::header_list(names);
 }
 
+/// What the beginning that an answer goes on with says of it: the mark may be any number of tokens
+/// before the end of the prompt.
+model::reasoning_start reasoning_start_within(std::string_view said,
+                                              const model::reasoning_marks& marks) {
+  const auto first = std::min(said.find_first_not_of(" \n"), said.size());
+  const auto text = said.substr(first);
+  const bool reasons = text.starts_with(marks.begin) && text.find(marks.end) == text.npos;
+  return reasons ? model::reasoning_start::begun : model::reasoning_start::closed;
+}
+
 /// How an answer to this prompt reasons. A call that no mark tells from text cannot be told from
-/// reasoning either, unless the prompt has begun that.
+/// reasoning either, unless the prompt has begun that. `continued`: null where the answer goes on
+/// with no message.
 model::answer_reasoning reasoning_of(const service& s, const std::vector<token_id>& prompt,
-                                     const net::tool_use& tools) {
+                                     const net::tool_use& tools,
+                                     const net::chat_message* continued) {
   constexpr size_t end_tokens = 32;
   if (!s.reasoning.any()) return {};
   std::string end;
   for (auto i = prompt.size() - std::min(prompt.size(), end_tokens); i < prompt.size(); ++i)
     end += s.text->token_bytes(prompt[i]);
   model::answer_reasoning x{s.reasoning, model::reasoning_start_of(end, s.reasoning)};
+  if (continued != nullptr && s.reasoning.form == model::answer_form::marks)
+    x.start = reasoning_start_within(continued->content, s.reasoning);
   const bool unmarked = tools.active() && s.tool_calls.mark().empty();
   if (unmarked && x.start == model::reasoning_start::open) x.start = model::reasoning_start::closed;
   return x;
+}
+
+/// The message that the answer goes on with.
+const net::chat_message* continued_by(const net::chat_request& body) {
+  return body.end == net::prompt_end::continues ? &body.messages.back() : nullptr;
 }
 
 void read_chat(request_reading& to, const service& s, std::string_view text) {
@@ -54,7 +73,7 @@ void read_chat(request_reading& to, const service& s, std::string_view text) {
   to.prompts.push_back(
       chat_tokens(s, body.messages, body.tools, body.template_kwargs, body.end, longest_prompt(s)));
   to.tools = std::move(body.tools);
-  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
+  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools, continued_by(body));
   to.model = body.model;
   to.id_prefix = "chatcmpl-";
   to.writer_of = completion_writer(net::stream_chunks::style::chat, to.params);
@@ -144,7 +163,7 @@ size_t read_response(request_reading& to, const service& s, std::string_view tex
     throw;
   }
   to.tools = std::move(chat.tools);
-  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
+  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools, nullptr);
   to.model = chat.model;
   to.id_prefix = "resp_";
   body.facts.store = body.facts.store && s.responses;
@@ -173,7 +192,7 @@ void read_message(request_reading& to, const service& s, std::string_view text) 
   const bool clipped = room > 0 && *to.params.max_tokens > room;
   if (clipped) to.params.max_tokens = static_cast<uint32_t>(room);
   to.tools = std::move(body.tools);
-  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
+  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools, continued_by(body));
   to.model = body.model;
   to.id_prefix = "msg_";
   to.writer_of = [fills = clipped && room == left](const net::response_head& head) {

@@ -162,6 +162,35 @@ TEST_CASE("a format is all of an answer whose prompt has ended the reasoning") {
   CHECK(at(x.json, "choices.0.message.reasoning_content").is_null());
 }
 
+TEST_CASE("an answer that goes on within the reasoning of its beginning is told as reasoning") {
+  served s{reasoning_settings("goes_on", "<think>\n")};
+  const auto answer = [&](const std::string& beginning) {
+    const auto x = s.post("/v1/chat/completions",
+                          R"({"model":"tiny","messages":[{"role":"user","content":"Why?"},)"
+                          R"({"role":"assistant","prefix":true,"content":")"
+                              + beginning + R"("}],"max_tokens":24,"seed":3,"temperature":1})");
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    const bool reasons = !at(x.json, "choices.0.message.reasoning_content").is_null();
+    const bool says = !at(x.json, "choices.0.message.content").is_null();
+    CHECK(reasons != says);
+    return std::string{reasons ? "reasoning" : "text"};
+  };
+  const std::string far(40, 'x'); // the mark is not among the last tokens of the prompt
+  CHECK(answer("<think>") == "reasoning");
+  CHECK(answer(R"(<think>\nOkay, the user)") == "reasoning");
+  CHECK(answer(R"(\n<think>)" + far) == "reasoning");
+  CHECK(answer("<think>" + far + R"(</think>\n\nBecause)") == "text");
+  CHECK(answer("<think></think>Because" + far) == "text");
+  CHECK(answer("Because") == "text");
+  CHECK(answer("Because <think> is a mark") == "text");
+  const auto message = s.post(
+      "/v1/messages", R"({"model":"tiny","messages":[{"role":"user","content":"Why?"},)"
+                      R"({"role":"assistant","content":"<think>\nOkay, the user wants to know"}],)"
+                      R"("max_tokens":24,"seed":3,"temperature":1})");
+  REQUIRE_MESSAGE(message.status == 200, message.body);
+  CHECK(text_at(message.json, "content.0.type") == "thinking");
+}
+
 TEST_CASE("fields that mean nothing stand in a header, those without effect do not") {
   served s;
   const auto header_of = [&](const std::string& fields) {
