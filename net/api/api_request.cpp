@@ -83,10 +83,13 @@ prompt_end read_prompt_end(json_object_reader& body, const std::vector<chat_mess
 } // namespace
 
 void refuse_rest_of_format(const chat_request& request) {
-  const auto& format = request.params.format;
-  if (request.end == prompt_end::continues && format)
+  if (request.end != prompt_end::continues) return;
+  if (const auto& format = request.params.format)
     throw invalid_value(format->field, std::string{format->field}
                                            + " is not allowed where the last message is continued");
+  if (request.tools.what == tool_use::choice::required)
+    throw invalid_value("tool_choice", "tool_choice must not require a call where the last message "
+                                       "is continued: an answer goes on with its text");
 }
 
 chat_request parse_chat_request(std::string_view text, const api_limits& limits) {

@@ -16,7 +16,7 @@ scale_request parse_scale_request(std::string_view body);
 /// {"worker":"attention-1"}: its name or its seat.
 std::string parse_drain_request(std::string_view body);
 
-/// 400 where a response format is to hold for an answer that goes on with the last message.
+/// 400 where a format or a required call is to hold for an answer that goes on with a message.
 void refuse_rest_of_format(const chat_request& request);
 
 /// The number of tokens each choice may generate, given the prompt length: the requested one, else

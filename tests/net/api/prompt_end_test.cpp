@@ -33,6 +33,13 @@ TEST_CASE("a chat ends with what has the model answer, as it is, or within its l
   const std::string go_on = R"(,"continue_final_message":true)";
   CHECK(refused(said, go_on + R"(,"add_generation_prompt":true)") == "add_generation_prompt");
   CHECK(refused(said, go_on + R"(,"response_format":{"type":"json_object"})") == "response_format");
+  const std::string tools =
+      R"(,"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":)";
+  CHECK(refused(prefix, tools + R"("required")") == "tool_choice");
+  CHECK(refused(prefix, tools + R"({"type":"function","function":{"name":"f"}})") == "tool_choice");
+  CHECK(end(prefix, tools + R"("auto")") == prompt_end::continues);
+  CHECK(end(prefix, tools + R"("none")") == prompt_end::continues);
+  CHECK(end(said, tools + R"("required")") == prompt_end::asks);
   for (const char* last :
        {R"({"role":"user","content":"It is"})", R"({"role":"assistant","content":""})",
         R"({"role":"assistant","content":"x","tool_calls":[{"id":"1","type":"function",
@@ -52,4 +59,16 @@ TEST_CASE("a last message of the assistant is continued") {
   CHECK(end(R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"},
                 {"role":"user","content":"c"}])")
         == prompt_end::asks);
+  const auto refused = [](const char* choice) {
+    return failure_of([&] {
+      parse_messages_request(R"({"model":"m","max_tokens":5,"messages":[
+          {"role":"user","content":"a"},{"role":"assistant","content":"b"}],
+          "tools":[{"name":"f","input_schema":{}}],"tool_choice":)"
+                                 + std::string{choice} + "}",
+                             {});
+    });
+  };
+  CHECK(refused(R"({"type":"any"})").param == "tool_choice");
+  CHECK(refused(R"({"type":"tool","name":"f"})").status == 400);
+  CHECK(refused(R"({"type":"auto"})").status == 0);
 }
