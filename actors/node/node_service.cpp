@@ -228,6 +228,8 @@ void node::impl::make_http() {
     throw start_error{78, e.what(), "set http.tls_certificate and http.tls_key to PEM files"};
   }
   add("admin", options.admin.listen, true);
+  // Operators see what happens while the readers of the public listener take nothing.
+  listeners.back().bounds_answers = false;
   http = std::make_unique<net::http_server>(s, std::move(listeners));
 }
 

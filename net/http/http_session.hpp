@@ -65,7 +65,7 @@ private:
     std::string bytes;
     std::function<void(bool)> written;
     bool last = false;         ///< the answer is complete after this
-    byte_budget::share room{}; ///< of the memory for all answers
+    byte_budget::share room{}; ///< of the memory for answers
   };
 
   void deadline_in(std::chrono::milliseconds time, void (http_session::*then)());

@@ -64,7 +64,7 @@ void http_session::refuse(const api_error& error) {
 
 void http_session::answer(uint64_t exchange, int status, http_headers headers, std::string body) {
   if (exchange != exchange_) return;
-  byte_budget::share room{core_->answers};
+  byte_budget::share room{listener_->bounds_answers ? core_->answers : nullptr};
   if (body.size() > short_answer_bytes && !head_request_ && !room.hold(body.size())) {
     core_->answers->count_refusal();
     answer_error(exchange, no_capacity("the memory for answers that wait for their readers is full "

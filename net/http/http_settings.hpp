@@ -49,6 +49,7 @@ struct http_listener {
   http_handler handler;
   cors_policy pages{};                            ///< web pages that may read the answers
   std::shared_ptr<const tls_identity> identity{}; ///< speaks HTTPS with one, else plain HTTP
+  bool bounds_answers = true; ///< its whole answers take room of http_settings::answers
 };
 
 /// Settings of a server, over all its listeners.
@@ -58,8 +59,8 @@ struct http_settings {
   std::string version = "0"; ///< x-lamella-version
   /// Memory of all requests' bodies, received or being received; beyond: 503.
   std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(size_t{256} << 20);
-  /// Memory of all whole answers that wait for their readers, but for short ones; beyond: 503
-  /// instead of the answer.
+  /// Memory of all whole answers that wait for their readers, but for short ones and those of
+  /// listeners that do not bound them; beyond: 503 instead of the answer.
   std::shared_ptr<byte_budget> answers = std::make_shared<byte_budget>(size_t{256} << 20);
 };
 

@@ -122,6 +122,31 @@ TEST_CASE("answers that nobody reads hold no more than the limit, and short ones
   CHECK(status_of(more.read_answer()) == 200);
 }
 
+TEST_CASE("answers of a listener that does not bound them need no room") {
+  net::http_settings settings;
+  settings.limits = patient_limits{};
+  const auto all = settings.answers = std::make_shared<byte_budget>(4 * mib);
+  const auto handler = [](const http_exchange_ptr& e) {
+    e->respond(200, {}, std::string(2 * mib, 'x'));
+  };
+  std::vector<http_listener> listeners{{"public", "127.0.0.1", 0, handler},
+                                       {"admin", "127.0.0.1", 0, handler}};
+  listeners.back().bounds_answers = false;
+  http_server server{settings, std::move(listeners)};
+  server.start();
+  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  raw_client mute(server.port("public"), 4 << 10);
+  mute.send(get);
+  CHECK(holds(*all, 2 * mib, 2 * mib));
+  raw_client refused(server.port("public")), operators(server.port("admin"));
+  refused.send(get);
+  CHECK(status_of(refused.read_answer()) == 503);
+  operators.send(get);
+  CHECK(status_of(operators.read_answer()) == 200);
+  CHECK(all->held() == 2 * mib);
+  CHECK(all->refusals() == 1);
+}
+
 TEST_CASE("a body is held until its reader has taken it and is done, or its request is over") {
   const auto all = std::make_shared<byte_budget>(4 * mib);
   echo_server echo(patient_limits{}, 1, nullptr, all);
