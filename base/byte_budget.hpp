@@ -22,6 +22,8 @@ public:
   /// Sets the limit from now on; existing shares above it are kept.
   void set_limit(size_t bytes) { limit_ = bytes; }
   size_t held() const { return held_; }
+  /// What a large holder may have where there are no others.
+  size_t most_of_one() const { return most_of_one(limit_); }
 
   /// Counts a rejection for lack of room, for metrics.
   void count_refusal() { ++refusals_; }
@@ -58,13 +60,15 @@ public:
   };
 
 private:
+  static size_t most_of_one(size_t limit) { return limit - limit / 4; }
+
   bool change(size_t before, size_t after) {
     if (after <= before) {
       held_ -= before - after;
       return true;
     }
     const size_t limit = limit_;
-    const size_t most = after <= little ? limit : limit - limit / 4;
+    const size_t most = after <= little ? limit : most_of_one(limit);
     size_t all = held_;
     do {
       if (all + (after - before) > most) return false;

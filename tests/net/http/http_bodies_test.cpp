@@ -147,6 +147,26 @@ TEST_CASE("answers of a listener that does not bound them need no room") {
   CHECK(all->refusals() == 1);
 }
 
+TEST_CASE("an answer that is larger than the limit is written when no other one waits") {
+  net::http_settings settings;
+  settings.limits = patient_limits{};
+  const auto all = settings.answers = std::make_shared<byte_budget>(2 * mib);
+  http_server server{settings, {{"public", "127.0.0.1", 0, [](const http_exchange_ptr& e) {
+                                   e->respond(200, {}, std::string(4 * mib, 'x'));
+                                 }}}};
+  server.start();
+  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  raw_client mute(server.port("public"), 4 << 10), more(server.port("public"));
+  mute.send(get);
+  CHECK(holds(*all, 1, 2 * mib));
+  more.send(get);
+  CHECK(status_of(more.read_answer()) == 503);
+  CHECK(mute.read_answer().size() > 4 * mib);
+  CHECK(holds(*all, 0, 0));
+  more.send(get);
+  CHECK(status_of(more.read_answer()) == 200);
+}
+
 TEST_CASE("a body is held until its reader has taken it and is done, or its request is over") {
   const auto all = std::make_shared<byte_budget>(4 * mib);
   echo_server echo(patient_limits{}, 1, nullptr, all);
