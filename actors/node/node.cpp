@@ -36,9 +36,10 @@ bool node::impl::wait_first_token(std::chrono::milliseconds limit) {
 }
 
 /// Whether all answers of the public listener are written in time: those that slow readers have not
-/// taken yet, and those that no REQUEST makes. Operators who wait for events are not waited for.
+/// taken yet, and those that no REQUEST makes. Operators who wait for events are not waited for;
+/// they come in meanwhile and see how the drain goes.
 bool node::impl::wait_answers(std::chrono::steady_clock::time_point until) {
-  http->stop_accepting();
+  http->stop_accepting("public");
   http->close_idle();
   for (;;) {
     const auto now = std::chrono::steady_clock::now();

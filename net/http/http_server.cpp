@@ -197,6 +197,11 @@ void http_server::stop_accepting() {
   for (const auto& each : impl_->doors) each->shut();
 }
 
+void http_server::stop_accepting(std::string_view listener) {
+  impl_->core->draining = true;
+  if (!impl_->threads.empty()) impl_->door_of(listener).shut();
+}
+
 void http_server::close_idle() {
   for (const auto& session : impl_->core->all_sessions()) session->close_if_idle();
 }

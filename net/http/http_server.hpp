@@ -57,8 +57,10 @@ public:
   /// The port of a listener; valid after start().
   uint16_t port(std::string_view listener) const;
 
-  /// Closes the listening sockets; open connections get `connection: close` with their next answer.
+  /// Closes the listening sockets, or that of one listener; open connections get `connection:
+  /// close` with their next answer.
   void stop_accepting();
+  void stop_accepting(std::string_view listener);
 
   /// Closes connections that are between two requests.
   void close_idle();

@@ -63,6 +63,39 @@ TEST_CASE("shutting down closes idle connections, finishes open ones, and then c
   CHECK_FALSE(never->open());
 }
 
+TEST_CASE("a listener goes on accepting while another one's last answers are taken") {
+  inbox<http_exchange_ptr> held;
+  http_server::settings settings;
+  settings.limits = patient_limits();
+  http_server server(
+      settings,
+      {{"public", "127.0.0.1", 0, [&](http_exchange_ptr e) { held.put(std::move(e)); }},
+       {"admin", "127.0.0.1", 0, [](http_exchange_ptr e) { e->respond(200, {}, "seen"); }}});
+  server.start();
+  raw_client slow(server.port("public"));
+  slow.send(get);
+  const auto answer = held.take();
+  server.stop_accepting("public");
+  const auto refused = [&](const char* listener) {
+    try {
+      raw_client{server.port(listener)};
+    } catch (const std::exception&) {
+      return true;
+    }
+    return false;
+  };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  while (!refused("public") && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  CHECK(refused("public"));
+  raw_client operators(server.port("admin"));
+  operators.send(get);
+  CHECK(operators.read_answer().ends_with("seen"));
+  answer->respond(200, {}, "done");
+  CHECK(slow.read_all().ends_with("done"));
+  CHECK(server.stop(std::chrono::minutes(5)));
+  CHECK(refused("admin"));
+}
+
 TEST_CASE("exchanges outlive their server") {
   http_exchange_ptr exchange;
   http_exchange_ptr stream;
