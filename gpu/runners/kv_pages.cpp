@@ -81,7 +81,7 @@ kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
   }
   std::erase_if(wanted, [&](window x) { return state_of(x) == state::awaited; });
   for (const auto x : wanted) mark(x, state::awaited);
-  tasks_.push_back({std::move(wanted), done});
+  tasks_.push_back({std::move(wanted), done, given_back_});
   wake();
   return done;
 }
@@ -129,8 +129,10 @@ void kv_pages::run() {
     if (ending_) return;
     if (!tasks_.empty()) {
       const auto next = tasks_.front();
-      for (const auto x : next.windows)
+      for (const auto x : next.windows) {
+        if (next.given_back != given_back_) break; // nobody will write there
         if (make(lock, x, awaited)) mark(x, state::resident);
+      }
       tasks_.pop_front();
       next.done->store(true);
       if (waiter_) waiter_->ring();

@@ -68,7 +68,8 @@ public:
     if (!wanted.empty()) begin_ahead(wanted);
   }
 
-  /// All pages have been given back to the system.
+  /// All pages have been given back to the system. What was begun before is not gone on with, and
+  /// its flags become true.
   void forget();
 
 private:
@@ -78,6 +79,7 @@ private:
   struct task {
     std::vector<window> windows;
     std::shared_ptr<std::atomic<bool>> done;
+    uint64_t given_back; ///< when it was begun
   };
   void add_windows(std::vector<window>& to, uint32_t first, uint32_t length) const;
   /// The lock is held.

@@ -154,6 +154,35 @@ TEST_CASE("whoever sleeps until the pages of a move are there is rung then") {
   CHECK(a.waiter->rings == 1);
 }
 
+TEST_CASE(
+    "pages that were given back while they were made are not made, and whoever waits is told") {
+  area a;
+  constexpr uint32_t window = (2 << 20) / row, slots = layer_bytes / row;
+  const auto stayed_away = [&] {
+    for (uint32_t layer = 0; layer < layers; ++layer)
+      if (a.resident(layer, slots - 2 * window, window)
+          || a.resident(layer, slots - window, window))
+        return false;
+    return true;
+  };
+  // The thread may have made all of them first.
+  const auto end = clock::now() + std::chrono::seconds{20};
+  bool seen = false;
+  while (!seen && clock::now() < end) {
+    a.pages.forget();
+    REQUIRE(madvise(a.data, layers * layer_bytes, MADV_DONTNEED) == 0);
+    const auto first = a.pages.prepare(std::vector<slot_run>{{0, slots - window}});
+    const auto second = a.pages.prepare(std::vector<slot_run>{{slots - window, window}});
+    a.pages.forget();
+    wait_for(first);
+    wait_for(second);
+    seen = stayed_away();
+  }
+  CHECK(seen);
+  wait_for(a.pages.prepare(std::vector<slot_run>{{0, slots}}));
+  for (uint32_t layer = 0; layer < layers; ++layer) CHECK(a.resident(layer, 0, slots));
+}
+
 TEST_CASE("memory of other devices is left alone") {
   kv_pages pages{nullptr, layers, layer_bytes, row, nullptr};
   CHECK(pages.prepare(std::vector<slot_run>{{0, 1000}})->load());
