@@ -268,8 +268,10 @@ void abort_opening(membership_ptr self) {
 
 void close_epochs(membership_ptr self, const worker_info& who, const std::string& what) {
   auto& st = self->state;
-  if (scheduler::role_named(who.role) == worker_role::attention)
-    st.short_since.reset(); // its successor has as much time as that of the first one
+  // The successor of a shard has as much time as that of the first one. Successors that end while
+  // they load have no time of their own: the pool would wait for the last of them.
+  if (scheduler::role_named(who.role) == worker_role::attention && (st.open || who.state == "live"))
+    st.short_since.reset();
   if (st.current) send_close(self, st.current->what, false);
   if (st.open) send_close(self, st.newest, false);
   if (st.before) send_close(self, *st.before, false);

@@ -238,6 +238,23 @@ TEST_CASE_FIXTURE(short_world, "A2 a lost shard has its time to come back, howev
   CHECK(opened[1].shards.size() == 2);
 }
 
+TEST_CASE_FIXTURE(short_world,
+                  "A2 the time of a lost shard runs on while its successors end before "
+                  "they have loaded, and the others serve") {
+  end(a1.worker);
+  want_epoch();
+  for (int look = 0; look < 3; ++look) {
+    advance(400ms, 100ms);
+    auto next = join("attention", 77, false);
+    CHECK(next.grant->index == 1);
+    end(next.joiner);
+  }
+  CHECK(opened.size() == 1);
+  advance(800ms, 100ms);
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].shards.size() == 1);
+}
+
 TEST_CASE("A2 each lost shard has its time to come back, whenever the one before was lost") {
   scaled_world w{50}; // each shard of three serves a request alone
   CHECK(w.resize("attention", 3) == "under way");
