@@ -197,7 +197,7 @@ reach_verdicts verdicts_of(membership_ptr self) {
 }
 
 /// A spare takes the part of a worker that is slow, where no KV is computed again for it. False: it
-/// keeps its part.
+/// keeps its part, until the next epoch has settled where that is under way: a loss ends both.
 bool replace_slow(membership_ptr self, const seat& where) {
   auto& st = self->state;
   const auto& m = st.members.at(where);
@@ -206,12 +206,25 @@ bool replace_slow(membership_ptr self, const seat& where) {
   if (!m.info.slow || !st.open || soon || !has_work(st, where) || m.info.here
       || !has_substitute(st, where))
     return false;
+  if (st.before || st.current) {
+    st.slow_waits = true;
+    return false;
+  }
   st.replaced_at = now;
   st.shunned.emplace_back(m.info.host, m.info.pid);
   if (st.shunned.size() > shunned_max) st.shunned.pop_front();
   lose(self, where, "it is slow, and a spare takes its part",
        net::failover_cause::slow); // and tells of the change
   return true;
+}
+
+/// Whoever was to be replaced while an epoch was under way, once that has settled or was dropped.
+void replace_waiting(membership_ptr self) {
+  auto& st = self->state;
+  if (!st.slow_waits || st.before || st.current) return;
+  st.slow_waits = false;
+  for (const auto& [where, m] : st.members)
+    if (replace_slow(self, where)) return; // which ends the epoch
 }
 
 /// A worker has become slow (gray failure) or has recovered.
@@ -294,6 +307,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       [self](const epoch_next& x) { return on_next(self, x.built); },
       [self](const epoch_settled& x) {
         on_settled(self, x, [](membership_ptr moved) { finish_change(moved, effects_of(moved)); });
+        replace_waiting(self);
       },
       [self](const pool_resize& x) { return on_resize(self, x, effects_of(self)); },
       [self](const worker_drain& x) { return on_drain(self, x, effects_of(self)); },
@@ -330,6 +344,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
         retry_dropped(self);
         serve_with_fewer(self);
         watch_change(self, effects_of(self));
+        replace_waiting(self);
       },
       [self](parity_whole_atom, uint64_t epoch, uint32_t cell) {
         on_whole_parity(self, epoch, cell);

@@ -1,4 +1,5 @@
 // MEMBERSHIP on virtual time: workers that are slower than the others of their role.
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/shared/parity_whole.hpp"
 #include "tests/actors/membership/membership_world.hpp"
@@ -81,6 +82,43 @@ TEST_CASE("A2 model replica, slow: DRAIN, a spare takes its part, and it comes b
   REQUIRE(w.opened.size() == 4);
   CHECK(w.opened[3].replicas.size() == 2);
   CHECK(again.book->opened == std::vector<uint64_t>{4});
+}
+
+TEST_CASE(
+    "A2 model replica, slow: kept while the pipeline moves to another epoch, and replaced when "
+    "that has settled") {
+  for (const bool taken : {true, false}) {
+    CAPTURE(taken);
+    membership_world w{[](membership_config& m) {
+      m.seats = {};
+      m.seats.add(worker_role::model, 4);
+      m.seats.add(worker_role::attention, 2);
+      m.shape.replicas = 2;
+      m.shape.prefill_seats = 0;
+      m.poll_interval = 1s;
+    }};
+    w.want_epoch();
+    std::vector<membership_world::process> models(4);
+    uint32_t pid = 40;
+    for (auto& x : models) {
+      w.pid = ++pid;
+      x = w.join("model");
+    }
+    w.join("attention");
+    w.join("attention");
+    REQUIRE(w.opened.size() == 1);
+    w.ask<pool_change>(w.members, worker_drain{"model/1", false});
+    w.settle();
+    w.want_next();
+    REQUIRE(w.opened.size() == 2);
+    CHECK(w.opened[1].beside == 1);
+    work(w, {&models[0], &models[taken ? 2 : 1]}, &models[0], 5);
+    CHECK(w.slow == std::set<scheduler::seat>{model_0});
+    CHECK(w.lost.empty());
+    w.settled(taken);
+    REQUIRE(w.lost.size() == 1);
+    CHECK(says(w.lost[0].second, "model/0 lost: it is slow, and a spare takes its part"));
+  }
 }
 
 TEST_CASE(
