@@ -48,7 +48,9 @@ struct data_plane_options {
   std::chrono::milliseconds last_writes{1'000};
   reach_pace asking{};       ///< probe intervals of watched peers
   size_t strangers_max = 64; ///< limit of unauthenticated connections
-  size_t early_max = 1'024;  ///< limit of links that arrived before accept()
+  /// Beyond that limit, time after which one that has sent nothing more makes room for the next.
+  std::chrono::milliseconds silence{500};
+  size_t early_max = 1'024; ///< limit of links that arrived before accept()
 };
 
 /// Creates links in both roles and closes them with their epoch. Thread-safe.

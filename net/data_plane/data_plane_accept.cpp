@@ -52,38 +52,63 @@ template <class Socket> void prepare(Socket& socket) {
 } // namespace
 
 /// Members of an epoch connect all at once, each as a stranger at first: who comes while there are
-/// too many is not turned away and waits in the kernel's queue.
-template <class Acceptor> asio::awaitable<void> data_plane::impl::accept(Acceptor& acceptor) {
+/// too many is not turned away and waits, others behind it in the kernel's queue, until one has
+/// proved itself, has left, or was silent for too long.
+template <class Acceptor>
+asio::awaitable<void> data_plane::impl::accept(Acceptor& acceptor, asio::steady_timer& room) {
   using socket_type = typename Acceptor::protocol_type::socket;
   while (true) {
     error_code ec;
-    if (strangers >= options.strangers_max) {
-      co_await stranger_gone.async_wait(asio::redirect_error(use_awaitable, ec)); // is cancelled
-      continue;
-    }
     auto socket = std::make_shared<socket_type>(io);
     co_await acceptor.async_accept(*socket, asio::redirect_error(use_awaitable, ec));
     if (ec) {
       asio::steady_timer pause{io, accept_pause};
       co_await pause.async_wait(use_awaitable);
-    } else {
-      ++strangers;
-      asio::co_spawn(io, serve(std::move(socket)), asio::detached);
+      continue;
     }
+    while (const auto until = full_until()) {
+      room.expires_at(*until);
+      co_await room.async_wait(asio::redirect_error(use_awaitable, ec)); // or is cancelled
+    }
+    const auto number = ++arrivals;
+    strangers.emplace(number, stranger{clock::now(), [socket] {
+                                         error_code ignored;
+                                         if (socket->available(ignored) > 0) return false;
+                                         socket->close(ignored);
+                                         return true;
+                                       }});
+    asio::co_spawn(io, serve(number, std::move(socket)), asio::detached);
   }
 }
 
-asio::awaitable<void> data_plane::impl::accept_unix() { return accept(*unix_acceptor); }
-asio::awaitable<void> data_plane::impl::accept_tcp() { return accept(*tcp_acceptor); }
+asio::awaitable<void> data_plane::impl::accept_unix() { return accept(*unix_acceptor, unix_room); }
+asio::awaitable<void> data_plane::impl::accept_tcp() { return accept(*tcp_acceptor, tcp_room); }
 
-void data_plane::impl::no_more_a_stranger() {
-  --strangers;
-  stranger_gone.cancel();
+/// The oldest silent one makes room. Whoever has sent what this thread has yet to read is not
+/// silent.
+std::optional<data_plane::impl::clock::time_point> data_plane::impl::full_until() {
+  if (strangers.size() < options.strangers_max) return {};
+  const auto now = clock::now();
+  for (auto x = strangers.begin(); x != strangers.end(); ++x) {
+    const auto patient_until = x->second.since + options.silence;
+    if (now < patient_until) return patient_until; // those behind it are younger
+    if (!x->second.close_if_silent()) continue;
+    strangers.erase(x);
+    return {};
+  }
+  return now + accept_pause;
+}
+
+bool data_plane::impl::no_more_a_stranger(uint64_t number) {
+  if (strangers.erase(number) == 0) return false;
+  unix_room.cancel();
+  tcp_room.cancel();
+  return true;
 }
 
 /// From the first byte to the link. Whoever fails to prove itself is told nothing.
 template <class Socket>
-asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
+asio::awaitable<void> data_plane::impl::serve(uint64_t number, std::shared_ptr<Socket> socket) {
   constexpr bool shared = std::is_same_v<Socket, unix_socket>;
   auto transport = shared ? link_transport::shm : link_transport::tcp;
   bool proven = false;
@@ -95,10 +120,8 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     error_code ec;
     const auto got = co_await asio::async_read(*socket, asio::buffer(&h, sizeof h),
                                                asio::redirect_error(use_awaitable, ec));
-    if (ec && got == 0 && !limit.over()) { // a probe that looks whether we listen: no line in logs
-      no_more_a_stranger();
-      co_return;
-    }
+    // A probe that looks whether we listen: no line in logs.
+    if (ec && got == 0 && !limit.over() && no_more_a_stranger(number)) co_return;
     if (ec) throw boost::system::system_error{ec};
     if (auto wrong = check(h, shared, options.cluster); !wrong.empty())
       throw std::runtime_error{wrong};
@@ -112,8 +135,8 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     const std::chrono::nanoseconds round_trip = clock::now() - began;
     if (!equal(answered.proof.proof, prove(options.secret, "connecting", h, c.mine)))
       throw std::runtime_error{"it has another secret"};
-    proven = true;
-    no_more_a_stranger();
+    proven = no_more_a_stranger(number);
+    if (!proven) throw std::runtime_error{"it had to make room"};
     limit.cancel();
     if (h.transport == asks_only) {
       try {
@@ -129,7 +152,8 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
                                 + std::to_string(options.handshake.count()) + " ms"
                           : e.what();
   }
-  if (!proven) no_more_a_stranger();
+  if (!proven && !no_more_a_stranger(number))
+    failed = "it was silent while others waited for its place";
   if (!failed.empty() && options.on_event)
     options.on_event({link_event::kind::refused, h.key(), false, transport, "a peer: " + failed});
 }

@@ -121,11 +121,15 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   template <class Socket> task<void> answer_reach(std::shared_ptr<Socket> socket);
 
   // Accepting (data_plane_accept.cpp).
-  template <class Acceptor> task<void> accept(Acceptor& acceptor);
+  template <class Acceptor> task<void> accept(Acceptor& acceptor, asio::steady_timer& room);
   task<void> accept_unix();
   task<void> accept_tcp();
-  void no_more_a_stranger();
-  template <class Socket> task<void> serve(std::shared_ptr<Socket> socket);
+  /// Nothing where one more stranger may come, perhaps in place of another; else when to look
+  /// again.
+  std::optional<clock::time_point> full_until();
+  /// False where it had to make room before.
+  bool no_more_a_stranger(uint64_t number);
+  template <class Socket> task<void> serve(uint64_t number, std::shared_ptr<Socket> socket);
   template <class Socket>
   task<void> admit(hello h, std::shared_ptr<Socket> socket,
                    std::vector<owned_descriptor> descriptors, std::chrono::nanoseconds round_trip,
@@ -153,11 +157,16 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   ended_epochs epochs;                                                     ///< any thread
   std::atomic<clock::time_point> isolated_until{clock::time_point::min()}; ///< any thread
   bool isolated() const { return clock::now() < isolated_until.load(); }
-  size_t strangers = 0; ///< connections that have not proved themselves yet
   bool stopping = false;
   asio::io_context io{1};
-  asio::steady_timer stranger_gone{io,
-                                   clock::time_point::max()}; ///< cancelled when one less is there
+  /// A connection that has not proved itself yet.
+  struct stranger {
+    clock::time_point since;
+    std::function<bool()> close_if_silent; ///< whether it was
+  };
+  std::map<uint64_t, stranger> strangers; ///< by order of arrival
+  uint64_t arrivals = 0;
+  asio::steady_timer unix_room{io}, tcp_room{io}; ///< cancelled when one stranger less is there
   std::optional<asio::ip::tcp::acceptor> tcp_acceptor;
   std::optional<asio::local::stream_protocol::acceptor> unix_acceptor;
   std::map<side, record_ptr> records;
