@@ -214,13 +214,14 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
   const auto now = size_of(st.wanted, *what);
   const auto before = partition_of(st.wanted, *what);
   const auto kv_now = kv_bytes_of(st.wanted, *what);
-  const wanted_part wanted{x.members, x.partition == before ? std::string{} : x.partition,
+  const auto members = x.members == members_as_they_are ? now : x.members;
+  const wanted_part wanted{members, x.partition == before ? std::string{} : x.partition,
                            x.kv_bytes == kv_now ? kv_as_it_is : x.kv_bytes};
-  if (x.members == now && wanted.partition.empty() && wanted.kv_bytes == kv_as_it_is
+  if (members == now && wanted.partition.empty() && wanted.kv_bytes == kv_as_it_is
       && !(st.changing && st.changing->pool == x.pool))
     return pool_change{x.pool, now, now, "done", {}, before, {}, kv_now};
   if (const auto why = why_not(st, *what, wanted); !why.empty()) return refused(st, x.pool, why);
-  st.before_drains.erase(what->role);
+  if (x.members != members_as_they_are) st.before_drains.erase(what->role);
   return begin_change(self, *what, wanted, effects);
 }
 

@@ -9,6 +9,7 @@
 
 namespace lamella::actors {
 
+
 struct resized_part {
   scheduler::worker_role role = scheduler::worker_role::model;
   std::optional<size_t> cell{}; ///< by number

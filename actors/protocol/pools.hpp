@@ -11,6 +11,8 @@ namespace lamella::actors {
 
 /// A change that leaves the KV of each member as large as it is.
 constexpr uint64_t kv_as_it_is = ~uint64_t{0};
+/// As the members of a pool_resize: as many as the pool has, or is changing to.
+constexpr uint32_t members_as_they_are = ~uint32_t{0};
 
 /// Asks MEMBERSHIP to change the size of a pool or cell. Answered at once: refused with the reason,
 /// or under way.

@@ -55,7 +55,7 @@ void look_again(resizer_ptr self) { self->delayed_send(self, between_looks, wake
 /// Cells that were to lose their last member keep it where the one that was to take over has none.
 void leave_full(resizer_config& c, const resize_wish& failed) {
   std::erase_if(c.wishes, [&](const resize_wish& x) {
-    if (x.cell.empty() || x.members > 0) return false;
+    if (x.cell.empty() || x.members > 0 || x.keeps_members) return false;
     tell_failed(x, pool_name(failed) + " has not changed");
     c.outcomes->failed(x);
     return true;
@@ -99,7 +99,8 @@ void on_status(resizer_ptr self, const std::vector<pool_change>& changes) {
   const auto& x = st.config.wishes.front();
   const auto pool = pool_name(x);
   const auto now = std::ranges::find_if(changes, [&](const auto& c) { return c.pool == pool; });
-  end_first(self, now != changes.end() && now->to == x.members && now->state == "rolled back");
+  const bool same = now != changes.end() && (x.keeps_members || now->to == x.members);
+  end_first(self, same && now->state == "rolled back");
 }
 
 } // namespace
@@ -120,7 +121,7 @@ std::vector<std::string> keys_of(const resize_wish& x) {
 }
 
 pool_resize question_of(const resize_wish& x) {
-  pool_resize question{pool_name(x), x.members};
+  pool_resize question{pool_name(x), x.keeps_members ? members_as_they_are : x.members};
   if (x.cut) question.partition = x.cut == config::partition::requests ? "requests" : "heads";
   if (x.changes_kv()) question.kv_bytes = x.kv;
   return question;
@@ -180,6 +181,7 @@ std::vector<resize_wish> resizes_between(const config::settings& before,
     const auto members = members_of(after, role);
     auto& x = result.emplace_back(resize_wish{role, from == to ? members : from, members});
     x.kv_from = kv_from, x.kv = kv;
+    x.keeps_members = from == to;
     x.kv_of_all = role == worker_role::attention && !before.pools.attention.kv_bytes
                   && !after.pools.attention.kv_bytes;
   }
@@ -197,11 +199,12 @@ std::vector<resize_wish> resizes_between(const config::settings& before,
         resize_wish{worker_role::attention, was->second.members, cell.members, name});
     if (cut) x.cut_from = was->second.partition, x.cut = cell.partition;
     x.kv_from = kv_from, x.kv = kv;
+    x.keeps_members = was->second.members == cell.members;
     x.kv_of_all = !was->second.kv_bytes && !cell.kv_bytes;
   }
   // Sequences of a cell that loses its last member go to others, which get theirs before.
   std::stable_partition(result.begin(), result.end(),
-                        [](const resize_wish& x) { return x.members > 0; });
+                        [](const resize_wish& x) { return x.members > 0 || x.keeps_members; });
   return result;
 }
 

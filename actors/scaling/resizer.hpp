@@ -28,6 +28,9 @@ struct resize_wish {
   /// KV of each member in bytes, before and as it shall be; 0: not given.
   uint64_t kv_from = 0, kv = 0;
   bool kv_of_all = false; ///< it is `kv.bytes`
+  /// The configured size is the one of before: the pool keeps the one that it has, which may be
+  /// another by hand.
+  bool keeps_members = false;
   bool changes_kv() const { return kv_from != kv; }
 };
 

@@ -92,6 +92,21 @@ TEST_CASE_FIXTURE(scaled_world, "L-M03 other KV of each shard and more of them a
   REQUIRE(due.size() == 1);
 }
 
+TEST_CASE_FIXTURE(scaled_world, "L-M03 other KV alone leaves a pool the size that it got by hand") {
+  CHECK(resize("attention", 1) == "under way");
+  want_next();
+  settled();
+  REQUIRE(change(1).state == "done");
+  CHECK(resize("attention", members_as_they_are, 300) == "under way");
+  CHECK(change(1).from == 1);
+  CHECK(change(1).to == 1);
+  want_next();
+  CHECK(opened.back().shards.size() == 1);
+  settled();
+  CHECK(change(1).kv_bytes == 300);
+  CHECK(resize("attention", members_as_they_are, 300) == "done");
+}
+
 TEST_CASE_FIXTURE(scaled_world, "L-M03 prefill workers get other KV of their own; replicas have "
                                 "none") {
   CHECK(resize("model", 1, 300).find("replicas have no KV") != std::string::npos);

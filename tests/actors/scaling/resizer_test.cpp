@@ -96,6 +96,20 @@ TEST_CASE_FIXTURE(world, "what was rolled back or refused is told to the next re
   CHECK(outcomes->take_failed().empty());
 }
 
+TEST_CASE_FIXTURE(world,
+                  "a change of memory that was rolled back is told whatever size the pool had "
+                  "by hand") {
+  outcomes->begin();
+  changes[1] = {"attention", 5, 5, "rolled back", {}};
+  resize_wish x{worker_role::attention, 3, 3};
+  x.kv = 1 << 30;
+  x.keeps_members = true;
+  spawn(resizer, resizer_config{members, {x}, outcomes});
+  advance(1s, 100ms);
+  CHECK_FALSE(outcomes->under_way());
+  CHECK(outcomes->take_failed().size() == 1);
+}
+
 TEST_CASE_FIXTURE(world, "with MEMBERSHIP the changes of a reload end") {
   start();
   caf::anon_send_exit(members, caf::exit_reason::kill);
@@ -148,7 +162,7 @@ TEST_CASE("L-M03 L-M24 a reload that cuts a cell otherwise asks for it with its 
   REQUIRE(got.size() == 1);
   CHECK(keys_of(got[0]) == std::vector<std::string>{"pools.attention.cells.east.partition"});
   CHECK(question_of(got[0]).pool == "attention/east");
-  CHECK(question_of(got[0]).members == 2);
+  CHECK(question_of(got[0]).members == members_as_they_are);
   CHECK(question_of(got[0]).partition == "requests");
   CHECK(with_wish(configured_sizes(before), got[0], after.pools.attention)
         == configured_sizes(after));
@@ -157,6 +171,7 @@ TEST_CASE("L-M03 L-M24 a reload that cuts a cell otherwise asks for it with its 
   got = resizes_between(before, after);
   REQUIRE(got.size() == 1);
   CHECK(keys_of(got[0]).size() == 2);
+  CHECK(question_of(got[0]).members == 5);
   take_back(after, got[0]);
   CHECK(configured_sizes(after) == configured_sizes(before));
 }
@@ -169,7 +184,7 @@ TEST_CASE("L-M03 a reload that gives members other memory asks for it with the s
   auto got = resizes_between(before, after);
   REQUIRE(got.size() == 1);
   CHECK(keys_of(got[0]) == std::vector<std::string>{"pools.attention.kv_bytes"});
-  CHECK(question_of(got[0]).members == 3);
+  CHECK(question_of(got[0]).members == members_as_they_are); // also where 3 were scaled by hand
   CHECK(question_of(got[0]).kv_bytes == 1 << 30);
   CHECK(with_wish(configured_sizes(before), got[0], after.pools.attention)
         == configured_sizes(after));
@@ -177,6 +192,7 @@ TEST_CASE("L-M03 a reload that gives members other memory asks for it with the s
   got = resizes_between(before, after);
   REQUIRE(got.size() == 1);
   CHECK(keys_of(got[0]).size() == 2);
+  CHECK(question_of(got[0]).members == 1);
   take_back(after, got[0]);
   CHECK(configured_sizes(after) == configured_sizes(before));
   CHECK_FALSE(after.pools.attention.kv_bytes);
