@@ -118,7 +118,7 @@ void start_request(gateway_ptr self, const exchange_ptr& exchange, net::api_rout
 }
 
 net::model_entry entry_of(const service& s, const std::string& id) {
-  return {id, s.model_name, s.created, s.context_tokens, {}};
+  return {id, s.model_name, s.created, tokens_of_a_sequence(s), {}};
 }
 
 void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::string* id) {

@@ -163,7 +163,8 @@ std::string tokenize(const service& s, const std::string& body) {
   std::vector<std::string> strings;
   if (request.return_token_strs)
     for (auto id : ids) strings.emplace_back(s.text->token_bytes(id));
-  return net::tokenize_body(ids, s.context_tokens, request.return_token_strs ? &strings : nullptr);
+  return net::tokenize_body(ids, tokens_of_a_sequence(s),
+                            request.return_token_strs ? &strings : nullptr);
 }
 
 std::string detokenize(const service& s, const std::string& body) {
@@ -189,7 +190,8 @@ std::string count_tokens(const service& s, const std::string& body) {
 
 std::string tokenizer_info(const service& s, const std::string&) {
   const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
-  return net::tokenizer_info_body({bos, eos, s.chat_source, s.text->adds_bos(), s.context_tokens});
+  return net::tokenizer_info_body(
+      {bos, eos, s.chat_source, s.text->adds_bos(), tokens_of_a_sequence(s)});
 }
 
 } // namespace lamella::actors

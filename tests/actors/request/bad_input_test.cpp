@@ -209,6 +209,29 @@ TEST_CASE("More choices than the pool has room for are refused for good, with th
   CHECK(ask("1").status == 200);
 }
 
+TEST_CASE("What a KV cache smaller than the context holds is told as max_model_len, and holds") {
+  auto settings = tiny_settings();
+  settings.kv.bytes = 200 * 576; // as above
+  served s{settings};
+  const auto most = int_at(s.get("/v1/models").json, "data.0.max_model_len");
+  CHECK(most > 100);
+  CHECK(most < 200);
+  CHECK(int_at(s.get("/v1/models/tiny").json, "max_model_len") == most);
+  const auto tokens = s.post("/tokenize", R"({"model":"tiny","prompt":"abcdef"})");
+  CHECK(int_at(tokens.json, "max_model_len") == most);
+  CHECK(int_at(s.get("/tokenizer_info").json, "model_max_length") == most);
+  const auto ask = [&](int64_t answer) {
+    return s.post("/v1/completions", R"({"model":"tiny","prompt":"abcdef","ignore_eos":true,)"
+                                     R"("max_tokens":)"
+                                         + std::to_string(answer) + "}");
+  };
+  const auto rest = most - int_at(tokens.json, "count");
+  const auto whole = ask(rest);
+  CHECK(whole.status == 200);
+  CHECK(int_at(whole.json, "usage.completion_tokens") == rest);
+  CHECK(ask(rest + 1).status == 400);
+}
+
 TEST_CASE("A2 request actor, crash: it alone gets an error, and all it held is given back") {
   served s;
   std::vector<std::string> wanted;
