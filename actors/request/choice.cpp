@@ -10,7 +10,7 @@ namespace lamella::actors {
 choice::choice(const model::tokenizer& text, const net::generation_params& params,
                std::optional<model::token_id> before, const model::tool_dialect* calls,
                std::string unfinished, const model::answer_reasoning* reasoning)
-    : text_{&text}, before_{before}, stops_{params.stop},
+    : text_{&text}, before_{before}, stops_{params.stop}, min_tokens_{params.min_tokens},
       wants_logprobs_{params.logprobs.has_value()},
       // Marks of calls and reasoning may be special tokens.
       detokenizer_{text,
@@ -32,7 +32,7 @@ bool choice::stops_at(token_id token) const {
 
 /// Text of the answer, in which stop strings are looked for.
 void choice::say(const std::string& text) {
-  pending_.text += matcher_.feed(text);
+  pending_.text += matcher_.feed(text, tokens_.size() > min_tokens_);
   if (const auto which = matcher_.matched()) {
     stopped_by_ = stops_[*which];
     reason_ = finish::stop;

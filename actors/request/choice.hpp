@@ -28,7 +28,8 @@ class choice {
 public:
   /// `text` must outlive the choice. `before`: the last token of the text that the choice
   /// continues; nothing where it starts a new text. `calls`: the tool-call dialect; null: no tools.
-  /// With tools, stop strings and stop tokens apply to the text only. `unfinished`: the bytes of a
+  /// With tools, stop strings and stop tokens apply to the text only. Stop strings that are
+  /// complete within the first `min_tokens` tokens end nothing. `unfinished`: the bytes of a
   /// character that the text before ends within; the choice starts with that character.
   /// `reasoning`: of a model that reasons; null: all is text. Stop strings and calls are looked for
   /// behind it only.
@@ -78,6 +79,7 @@ private:
   std::optional<model::token_id> before_; ///< the next token
   std::vector<std::string> stops_;
   std::vector<uint32_t> stop_ids_; ///< that the batch does not end at
+  uint32_t min_tokens_;
   bool wants_logprobs_;
   model::detokenizer detokenizer_;
   net::stop_matcher matcher_;

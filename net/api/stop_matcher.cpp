@@ -52,11 +52,11 @@ uint32_t stop_matcher::step(uint32_t from, char byte) const {
   }
 }
 
-std::string stop_matcher::feed(std::string_view text) {
+std::string stop_matcher::feed(std::string_view text, bool ends) {
   if (matched_) return {};
   for (size_t i = 0; i < text.size(); ++i) {
     state_ = step(state_, text[i]);
-    if (const uint32_t match = nodes_[state_].match) {
+    if (const uint32_t match = nodes_[state_].match; ends && match != 0) {
       matched_ = match - 1;
       held_.append(text, 0, i + 1);
       held_.resize(held_.size() - lengths_[*matched_]);

@@ -21,8 +21,10 @@ public:
   /// Empty strings are ignored.
   explicit stop_matcher(const std::vector<std::string>& stops);
 
-  /// Adds text and returns what may be sent now. After a match: nothing more, ever.
-  std::string feed(std::string_view text);
+  /// Adds text and returns what may be sent now. After a match: nothing more, ever. `ends`: whether
+  /// stop strings that this text completes are matches; else they are text like any other, but may
+  /// be the beginning of a longer one.
+  std::string feed(std::string_view text, bool ends = true);
 
   /// The text is over: returns what was held back (empty after a match).
   std::string finish();

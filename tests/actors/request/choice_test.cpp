@@ -98,4 +98,18 @@ TEST_CASE("without tools a stop string is found in any text") {
   CHECK(read(params, call, false).text == call.substr(0, call.find("stop")));
 }
 
+TEST_CASE("a stop string ends an answer only behind min_tokens tokens") {
+  net::generation_params params;
+  params.stop = {"ab"};
+  params.min_tokens = 4;                                   // here bytes
+  CHECK(read(params, "ab ab ab ab", false).text == "ab "); // the fifth token completes it
+  params.min_tokens = 5;
+  const auto x = read(params, "ab ab ab ab", false);
+  CHECK(x.text == "ab ab ");
+  CHECK(x.reason == finish::stop);
+  CHECK(x.stopped_by == net::stop_reason{"ab"});
+  params.min_tokens = 11;
+  CHECK(read(params, "ab ab ab ab", false).text == "ab ab ab ab");
+}
+
 } // namespace lamella::actors::test

@@ -52,6 +52,15 @@ TEST_CASE("held text is released at the end") {
   CHECK(none.finish() == "");
 }
 
+TEST_CASE("a stop string that may not end the text yet is text, but may begin a longer one") {
+  stop_matcher m({"ab", "abc"});
+  std::string out = m.feed("xab", false);
+  out += m.feed("ab", false);
+  CHECK(!m.matched());
+  CHECK(out + m.feed("c") == "xab");
+  CHECK(m.matched() == 1u);
+}
+
 TEST_CASE("the stop string that is complete first wins, of those the longest") {
   stop_matcher nested({"xabcy", "abc", "bc"});
   CHECK(nested.feed("xabcy") == "x");
