@@ -7,6 +7,7 @@ void answer_reload(gateway_ptr self, const exchange_ptr& exchange) {
   if (!st.reloading.expired()) {
     auto error = net::bad_request("a configuration reload is already in progress: retry soon");
     error.status = 409;
+    error.retryable = true;
     throw error;
   }
   auto under_way = std::make_shared<bool>(true); // as long as somebody has it
@@ -21,7 +22,8 @@ void answer_reload(gateway_ptr self, const exchange_ptr& exchange) {
     std::string all;
     for (const auto& x : report.problems) all += (all.empty() ? "" : "; ") + x;
     auto error = net::bad_request("nothing was reloaded: " + all);
-    error.code = "invalid_configuration";
+    error.code = report.passing ? "reload_refused" : "invalid_configuration";
+    if (report.passing) error.status = 409, error.retryable = true;
     net::respond_error(*exchange, error);
   });
 }

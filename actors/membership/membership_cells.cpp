@@ -21,8 +21,8 @@ std::vector<std::string> seats_before(const membership_state& st) {
 }
 
 std::string why_not(const membership_state& st, const cell_roster& x) {
-  if (!st.was_open) return "the service has not started yet";
-  if (st.changing) return "another change is under way: " + text_of(*st.changing);
+  if (!st.was_open) return not_started;
+  if (st.changing) return other_change + (": " + text_of(*st.changing));
   if (st.config.cells.empty() && st.config.pool.layout.tables() != 1)
     return "the pool is cut by requests: only one that is cut by heads becomes a cell";
   const auto in_force = by_cells(scheduler::sizes_of(st.config.shape));

@@ -114,8 +114,8 @@ std::string why_not(const membership_state& st, const resized_part& what,
     return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
   if (members > members_max)
     return fmt::format("{} members: a pool has at most {}", members, members_max);
-  if (st.changing) return fmt::format("another change is under way: {}", text_of(*st.changing));
-  if (!st.was_open) return "the service has not started yet";
+  if (st.changing) return fmt::format("{}: {}", other_change, text_of(*st.changing));
+  if (!st.was_open) return not_started;
   try {
     st.config.design_of(with_part(st.wanted, what, wanted));
   } catch (const std::invalid_argument& e) {

@@ -1,4 +1,5 @@
 #include "actors/machine/seat_groups.hpp"
+#include "actors/membership/pool_parts.hpp"
 #include "actors/node/node_impl.hpp"
 #include "actors/node/roster.hpp"
 #include "actors/protocol/pools.hpp"
@@ -16,6 +17,9 @@ namespace {
 
 /// Until MEMBERSHIP has refused or begun a change of a pool's size.
 constexpr caf::timespan resize_timeout = std::chrono::seconds{5};
+
+constexpr const char* earlier_change =
+    "the change that an earlier reload asked for is still under way";
 
 /// What is wrong with a configuration that was read again, or with what it would make of the one in
 /// force.
@@ -44,6 +48,26 @@ std::vector<uint32_t> bounds_of(const config::settings& x) {
   add(x.pools.prefill);
   for (const auto& [name, cell] : x.pools.attention.cells) add(cell);
   return result;
+}
+
+/// A problem that passes by itself.
+std::vector<std::string> not_now(reload_report& report, std::string why) {
+  report.passing = true;
+  return {std::move(why)};
+}
+
+/// What MEMBERSHIP refused. It may take it later where it has another change to see to.
+std::vector<std::string> refused(reload_report& report, std::string why) {
+  const auto is = [&](const char* reason) { return why.find(reason) != std::string::npos; };
+  if (is(other_change) || is(not_started)) report.passing = true;
+  return {std::move(why)};
+}
+
+/// The same of one change. An answer that did not come is no word on it.
+std::vector<std::string> refused(reload_report& report, const std::string& key, const caf::error& e,
+                                 const std::string& why) {
+  if (e != ec::resize_refused && e != ec::nobody_there) report.passing = true;
+  return refused(report, key + ": " + why);
 }
 
 /// Adds what differs to the report, whose pending keys are known, and logs it.
@@ -134,17 +158,17 @@ std::vector<std::string> node::impl::resize_pools(const config::live_change& cha
   cells_ptr roster;
   {
     std::lock_guard lock{end_mutex};
-    if (ending_node || drained) return {"the service is draining"};
+    if (ending_node || drained) return not_now(report, "the service is draining");
     if (health->where() == health_board::phase::loading)
-      return {first + "the service has not started yet"};
-    if (resizes->under_way())
-      return {first + "the change that an earlier reload asked for is still under way"};
+      return not_now(report, first + not_started);
+    if (resizes->under_way()) return not_now(report, first + earlier_change);
     if (auto why = why_not_sizes(known, there, wishes); !why.empty()) return {why};
     c.members = parts->members;
     if (!taken.empty()) roster = control->roster_with(there, taken, settled);
   }
   if (roster)
-    if (auto why = take_cells(known, c.members, roster, *settled); !why.empty()) return {why};
+    if (auto why = take_cells(known, c.members, roster, *settled); !why.empty())
+      return refused(report, std::move(why));
   caf::scoped_actor self{system};
   for (const auto& x : wishes) {
     const auto take = [&] {
@@ -156,14 +180,14 @@ std::vector<std::string> node::impl::resize_pools(const config::live_change& cha
       take();
       continue;
     }
-    std::string problem;
+    caf::error why;
     self->request(c.members, resize_timeout, question_of(x))
         .receive(
             [&](const pool_change& answer) {
               if (answer.state == "under way") take();
             },
-            [&](const caf::error& e) { problem = keys_of(x).front() + ": " + explain(system, e); });
-    if (!problem.empty()) return {problem};
+            [&](const caf::error& e) { why = e; });
+    if (why) return refused(report, keys_of(x).front(), why, explain(system, why));
   }
   if (c.wishes.empty()) return {};
   resizes->begin();
@@ -194,7 +218,7 @@ reload_report node::impl::reload() {
     return report;
   };
   try {
-    if (drained) return refuse({"the service is draining"});
+    if (drained) return refuse(not_now(report, "the service is draining"));
     take_sizes_back();
     const auto made = configuration();
     const auto change = config::take_live(in_force, made.value);
@@ -215,7 +239,7 @@ reload_report node::impl::reload() {
       return refuse(std::move(problems));
     // No file is read and nothing fails from here on.
     std::lock_guard lock{end_mutex};
-    if (ending_node || drained) return refuse({"the service is draining"});
+    if (ending_node || drained) return refuse(not_now(report, "the service is draining"));
     // First the level of what is logged of it.
     on_reload(now);
     for (const auto& x : made.warnings) spdlog::warn("{}", x);

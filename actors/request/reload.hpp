@@ -16,8 +16,9 @@ using configuration_source = std::function<config::loaded()>;
 /// All or nothing: with any problem, no value is changed.
 struct reload_report {
   std::vector<std::string> problems;
-  std::vector<std::string> applied;       ///< keys with new values
-  std::vector<std::string> pending;       ///< keys with new values that are under way: pools' sizes
+  bool passing = false;             ///< the problems are of the moment: the same may be taken later
+  std::vector<std::string> applied; ///< keys with new values
+  std::vector<std::string> pending; ///< keys with new values that are under way: pools' sizes
   std::vector<std::string> needs_restart; ///< keys whose new values need a restart
   size_t api_keys = 0, admin_keys = 0;    ///< in force
 };

@@ -204,7 +204,9 @@ TEST_CASE("A service that drains takes no other configuration") {
   reloaded r;
   r.next.value.limits.max_n = 5;
   CHECK(r.s.node().drain(std::chrono::milliseconds{0}));
-  CHECK(r.s.node().reload().problems == keys{"the service is draining"});
+  const auto report = r.s.node().reload();
+  CHECK(report.problems == keys{"the service is draining"});
+  CHECK(report.passing);
 }
 
 TEST_CASE("POST /admin/reload answers with what it has done") {
@@ -247,6 +249,22 @@ TEST_CASE(
   CHECK(r.s.node().reload().pending == keys{});
 }
 
+TEST_CASE("A reload that only the moment forbids is refused with 409, to be tried again") {
+  reloaded r;
+  auto& members = r.next.value.pools.attention.members;
+  auto now = r.s.admin("GET", "/admin/pools");
+  // One after the other, until one comes while the change of the one before is under way.
+  REQUIRE(eventually([&] {
+    members = members == 3 ? 1 : 3;
+    now = r.s.admin("POST", "/admin/reload");
+    return now.status == 409;
+  }));
+  CHECK(text_at(now.json, "error.code") == "reload_refused");
+  CHECK(at(now.json, "error.lamella.retryable") == json_value{true});
+  CHECK(text_at(now.json, "error.message").find("still under way") != std::string::npos);
+  CHECK(eventually([&] { return r.s.admin("POST", "/admin/reload").status == 200; }));
+}
+
 TEST_CASE("A size that a pool cannot have is a problem, and nothing is reloaded") {
   auto x = tiny_settings();
   x.limits.max_n = 2;
@@ -259,6 +277,7 @@ TEST_CASE("A size that a pool cannot have is a problem, and nothing is reloaded"
   REQUIRE(report.problems.size() == 1);
   CHECK_MESSAGE(report.problems.front().starts_with("pools.attention.members: "),
                 report.problems.front());
+  CHECK_FALSE(report.passing);
   CHECK(report.applied == keys{});
   CHECK(report.pending == keys{});
   CHECK(r.ask(3) == 400);
