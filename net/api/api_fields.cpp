@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace lamella::net {
 
@@ -70,6 +71,20 @@ void read_stop(json_object_reader& body, const api_limits& limits, generation_pa
   const auto& items = json_items(*value, "stop", {0, limits.stop_strings});
   for (size_t i = 0; i < items.size(); ++i)
     out.stop.push_back(json_string(items[i], json_index("stop", i), {1, limits.stop_string_bytes}));
+}
+
+/// 64 bits, of a signed number or of an unsigned one: -1 is the same seed as 2^64-1.
+std::optional<int64_t> read_seed(json_object_reader& body) {
+  const json_value* value = body.find("seed");
+  if (value == nullptr) return std::nullopt;
+  if (const auto* large = value->get_if<uint64_t>()) return static_cast<int64_t>(*large);
+  const auto* real = value->get_if<double>();
+  constexpr double exact = 9007199254740992.0; // as json_as: a double names one integer up to there
+  if (value->get_if<big_integer>() || (real != nullptr && std::abs(*real) > exact))
+    throw invalid_value("seed", "seed must be an integer between -9223372036854775808 and "
+                                "18446744073709551615, not "
+                                    + to_json(*value).substr(0, 40));
+  return json_as<int64_t>(*value, body.path("seed"));
 }
 
 void read_stream_options(json_object_reader& body, generation_params& out) {
@@ -180,24 +195,6 @@ bool shallow(const json_value& value) {
 
 } // namespace
 
-std::span<const unsupported_field> generation_unsupported() {
-  static constexpr unsupported_field fields[] = {
-      {"priority", "0"},
-      {"use_beam_search", "false"},
-      {"length_penalty", "1 1.0"},
-      {"early_stopping", "false"},
-      {"allowed_token_ids", "[]"},
-      {"bad_words", "[]"},
-      {"logits_processors", "[]"},
-      {"include_stop_str_in_output", "false"},
-      {"spaces_between_special_tokens", "true"},
-      {"truncate_prompt_tokens", ""},
-      {"guided_whitespace_pattern", ""},
-      {"return_token_ids", "false"},
-  };
-  return fields;
-}
-
 std::vector<std::string> take_unknown(const json_object_reader& body, const api_limits& limits) {
   std::vector<std::string> unknown;
   for (const std::string_view key : body.unread()) {
@@ -264,7 +261,7 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
   const auto penalty = [&](const char* name) { return body.optional<double>(name, {0.01, 100}); };
   const auto other = penalty("repeat_penalty"); // llama.cpp's name
   s.repetition_penalty = penalty("repetition_penalty").value_or(other.value_or(1));
-  s.seed = body.optional<int64_t>("seed");
+  s.seed = read_seed(body);
   read_logit_bias(body, limits, s);
 
   p.n = body.optional<uint32_t>("n", {1, std::min(limits.max_n, 128u)}).value_or(1);

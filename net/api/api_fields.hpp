@@ -8,7 +8,6 @@
 #include "net/http/api_error.hpp"
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,10 +27,6 @@ auto parse_body(std::string_view body, const api_limits& limits, Read&& read) {
     throw invalid_value(error.path, error.what());
   }
 }
-
-/// Fields of this and other servers that would change the answer, on all generating routes.
-/// Silence would be a lie.
-std::span<const unsupported_field> generation_unsupported();
 
 /// Handles unread fields, at any depth: internal names are 400, unknown ones are 400 when strict,
 /// else returned, each once.

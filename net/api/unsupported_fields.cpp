@@ -8,6 +8,24 @@
 
 namespace lamella::net {
 
+std::span<const unsupported_field> generation_unsupported() {
+  static constexpr unsupported_field fields[] = {
+      {"priority", "0"},
+      {"use_beam_search", "false"},
+      {"length_penalty", "1 1.0"},
+      {"early_stopping", "false"},
+      {"allowed_token_ids", "[]"},
+      {"bad_words", "[]"},
+      {"logits_processors", "[]"},
+      {"include_stop_str_in_output", "false"},
+      {"spaces_between_special_tokens", "true"},
+      {"truncate_prompt_tokens", ""},
+      {"guided_whitespace_pattern", ""},
+      {"return_token_ids", "false"},
+  };
+  return fields;
+}
+
 void refuse_unsupported(json_object_reader& body, std::span<const unsupported_field> fields) {
   for (const auto& [name, harmless] : fields) {
     const json_value* value = body.find(name);

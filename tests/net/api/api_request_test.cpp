@@ -83,6 +83,23 @@ TEST_CASE("null means absent everywhere") {
   CHECK(r.unknown.empty());
 }
 
+TEST_CASE("a seed is any number of 64 bits, signed or not, and others are told the range") {
+  const auto seed = [](const std::string& text) {
+    return parse_chat_request(chat("\"seed\":" + text), api_limits{}).params.sampling.seed;
+  };
+  CHECK(seed("9223372036854775807") == INT64_MAX);
+  CHECK(seed("9223372036854775808") == INT64_MIN); // the same bits
+  CHECK(seed("18446744073709551615") == -1);
+  CHECK(seed("-1") == -1);
+  CHECK(seed("7.0") == 7);
+  for (const char* beyond : {"18446744073709551616", "-9223372036854775809", "1e40"}) {
+    const auto f = chat_failure(chat(std::string{"\"seed\":"} + beyond));
+    CHECK(f.status == 400);
+    CHECK(f.message.find("between -9223372036854775808 and 18446744073709551615")
+          != std::string::npos);
+  }
+}
+
 TEST_CASE("values out of range or of the wrong type are 400 and name the field") {
   const std::pair<const char*, const char*> table[] = {
       {R"("temperature":2.1)", "temperature"},
@@ -101,7 +118,8 @@ TEST_CASE("values out of range or of the wrong type are 400 and name the field")
       {R"("repetition_penalty":0)", "repetition_penalty"},
       {R"("repetition_penalty":-1)", "repetition_penalty"},
       {R"("seed":1.5)", "seed"},
-      {R"("seed":9223372036854775808)", "seed"},
+      {R"("seed":18446744073709551616)", "seed"},
+      {R"("seed":-9223372036854775809)", "seed"},
       {R"("seed":1e40)", "seed"},
       {R"("n":0)", "n"},
       {R"("n":9)", "n"},
