@@ -120,9 +120,12 @@ std::string why_too_large(const config::settings& options, uint64_t weight_bytes
   for (uint32_t i = 0; i < layout.tables(); ++i)
     if (is_here(settings_of_cell(options, i))) kv += stored_bytes(layout, i, token_bytes);
   if (weights + kv <= limit) return {};
-  return "the weights (" + std::to_string(weights) + " bytes) and the KV cache ("
-         + std::to_string(kv) + " bytes) are more than the memory limit of " + std::to_string(limit)
-         + " bytes";
+  if (weights == 0)
+    return fmt::format("the KV cache ({} bytes) is more than the memory limit of {} bytes", kv,
+                       limit);
+  return fmt::format("the weights ({} bytes) and the KV cache ({} bytes) are more than the memory "
+                     "limit of {} bytes",
+                     weights, kv, limit);
 }
 
 uint32_t decode_rows_most(const config::settings& options) {

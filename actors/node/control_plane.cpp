@@ -184,7 +184,8 @@ epoch_design control_plane::design_of(const pool_sizes& sizes,
   }
   if (auto why = why_too_small(options, spec, layout); !why.empty())
     throw std::invalid_argument{why};
-  if (auto why = why_too_large(options, 0, token_bytes(options, spec), layout); !why.empty())
+  if (auto why = why_too_large(options, config_.weight_bytes, token_bytes(options, spec), layout);
+      !why.empty())
     throw std::invalid_argument{why};
   return {shape_of(options), pool_terms_of(options, spec, std::move(layout))};
 }

@@ -35,6 +35,7 @@ struct control_plane_config {
   std::shared_ptr<pipeline_parts> parts; ///< weights only where this process has compute seats
   std::string model_path;
   uint64_t model_digest = 0;
+  uint64_t weight_bytes = 0; ///< of the model file
   link_port_maker links;
   std::string program; ///< of child processes; empty: this one
   std::function<void(const seat_news&)> on_change;

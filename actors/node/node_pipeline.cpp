@@ -117,6 +117,7 @@ void node::impl::join_workers() {
   c.parts = parts;
   c.model_path = std::filesystem::absolute(model.file->path()).string();
   c.model_digest = model_digest;
+  c.weight_bytes = model.file->file_bytes();
   c.links = links;
   c.program = worker_program;
   c.on_change = [this](const seat_news& x) { tell_who_is_there(x); };

@@ -55,7 +55,7 @@ TEST_CASE("Weights and KV that the memory cannot hold are refused, where they li
   };
   CHECK(why(limit / 4, limit / 4).empty());
   CHECK(why(limit + 1, 0).find(std::to_string(limit)) != std::string::npos);
-  CHECK_FALSE(why(limit / 4, limit).empty());
+  CHECK(why(limit / 4, limit).starts_with("the weights (" + std::to_string(limit / 4) + " bytes)"));
   x.pools.attention.device = "cuda:0";
   CHECK(why(limit / 4, limit / 4).empty());
   x.pools.attention.device = "auto";
@@ -64,6 +64,9 @@ TEST_CASE("Weights and KV that the memory cannot hold are refused, where they li
   // Nor do weights that lie elsewhere.
   x.pools.model.placement = config::placement::remote;
   CHECK(why(limit + 1, limit / 4).empty());
+  x.pools.attention.placement = config::placement::local;
+  CHECK(why(limit / 4, limit * 2).starts_with("the KV cache ("));
+  x.pools.attention.placement = config::placement::remote;
   x.pools.model.placement = config::placement::local;
   CHECK_FALSE(why(limit + 1, 0).empty());
   x.pools.model.device = "cuda:0";

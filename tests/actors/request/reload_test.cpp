@@ -1,4 +1,5 @@
 // A configuration that is read again while the service serves.
+#include "actors/machine/sizing.hpp"
 #include "tests/actors/gateway/served.hpp"
 #include "tests/net/http/raw_client.hpp"
 
@@ -284,6 +285,20 @@ TEST_CASE("A size that a pool cannot have is a problem, and nothing is reloaded"
   const auto now = r.s.admin("GET", "/admin/pools");
   CHECK(text_at(now.json, "pools.0.state") == "none");
   CHECK(text_at(now.json, "pools.1.state") == "none");
+}
+
+TEST_CASE("KV that the memory cannot hold is refused with the sizes of weights and KV") {
+  if (memory_limit() > uint64_t{1} << 39) {
+    MESSAGE("skipped: this machine has room for the largest KV cache of the tiny model");
+    return;
+  }
+  reloaded r;
+  r.next.value.kv.bytes = uint64_t{1} << 40; // a table has 2^30 slots at most, of 576 bytes each
+  const auto report = r.s.node().reload();
+  REQUIRE(report.problems.size() == 1);
+  CHECK_MESSAGE(report.problems.front().starts_with("kv.bytes: the weights ("),
+                report.problems.front());
+  CHECK(report.problems.front().find("(0 bytes)") == std::string::npos);
 }
 
 } // namespace lamella::actors::test
