@@ -10,6 +10,8 @@
 #include "scheduler/cell_tables.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include <unistd.h>
 
@@ -61,6 +63,19 @@ void note_part(const membership_state& st, const scheduler::seat& where, worker_
   x.cell = st.config.cells[scheduler::cell_of_table(table, st.config.cells.size())];
 }
 
+/// Links to those that lent KV to the open epoch stay in it when these are gone: they are left out.
+void leave_out_links(const membership_state& st, std::vector<worker_info>& workers) {
+  if (!st.open) return;
+  std::set<std::string> seats;
+  for (const auto* epoch : {&st.newest, st.before ? &*st.before : nullptr}) {
+    if (epoch == nullptr) continue;
+    for (const auto* list : {&epoch->plan.replicas, &epoch->plan.shards})
+      for (const auto& where : *list) seats.insert(scheduler::to_string(where));
+  }
+  for (auto& x : workers)
+    std::erase_if(x.peers, [&](const peer_info& peer) { return !seats.contains(peer.seat); });
+}
+
 system_status status_of(membership_ptr self) {
   auto& st = self->state;
   if (st.config.metrics) {
@@ -79,6 +94,7 @@ system_status status_of(membership_ptr self) {
     answer.workers.push_back(m.info);
     if (st.open && m.handle) note_part(st, where, answer.workers.back());
   }
+  leave_out_links(st, answer.workers);
   add_prefill_on_replicas(st, answer.workers);
   for (const auto& x : st.config.seats.free_seats()) {
     worker_info gone;

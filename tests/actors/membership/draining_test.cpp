@@ -247,4 +247,24 @@ TEST_CASE_FIXTURE(scaled_world, "L-M26 a shard that is drained while no epoch is
   CHECK(drain("attention/1", true) == "under way");
 }
 
+TEST_CASE_FIXTURE(scaled_world, "status leaves out links to who has left with a smaller pool") {
+  using seats = std::vector<std::string>;
+  model.book->peers = {{"attention/0", "shm"}, {"attention/1", "shm"}};
+  const auto links = [&] {
+    const auto status = ask<system_status>(members, status_atom_v);
+    settle();
+    seats result;
+    for (const auto& x : status->value.workers)
+      if (x.seat == "model/0")
+        for (const auto& peer : x.peers) result.push_back(peer.seat);
+    return result;
+  };
+  CHECK(links() == seats{"attention/0", "attention/1"});
+  CHECK(resize("attention", 1) == "under way");
+  want_next();
+  CHECK(links() == seats{"attention/0", "attention/1"}); // its KV is still copied
+  settled();
+  CHECK(links() == seats{"attention/0"});
+}
+
 } // namespace lamella::actors::test

@@ -32,7 +32,8 @@ struct worker_book {
   bool late = false;    ///< does the next order and its answer never comes
   work_done work{};     ///< of its device
   work_done tokens{};   ///< of its iterations without prompts
-  uint32_t deaf = 0;    ///< does not answer so many questions how it is
+  std::vector<peer_info> peers{{"model/0", "shm"}}; ///< at the other ends of its links
+  uint32_t deaf = 0;                                ///< does not answer so many questions how it is
   /// What it says of a peer that it was told to ask; empty: its data plane cannot ask.
   std::function<watched_peer(const epoch_peer&)> watches;
   std::vector<epoch_peer> watched;      ///< whom it was told to ask
@@ -193,7 +194,7 @@ struct membership_world : stage {
                       --book->deaf;
                       return self->make_response_promise<worker_peers>();
                     }
-                    worker_peers answer{{{"somebody", "shm"}}, book->work};
+                    worker_peers answer{book->peers, book->work};
                     answer.tokens = book->tokens;
                     return answer;
                   }};
