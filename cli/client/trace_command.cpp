@@ -8,10 +8,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
 
 namespace lamella::cli {
 
@@ -36,6 +40,31 @@ void write(const std::string& path, const std::optional<std::string>& text) {
                         "name a file in a folder that exists, with room for "
                             + (text ? std::to_string(text->size()) + " bytes" : "a recording")};
 }
+
+/// Files that were made to show that they can be written. Those that nothing was written into go
+/// when the command ends.
+class made_files {
+public:
+  made_files() = default;
+  made_files(const made_files&) = delete;
+  made_files& operator=(const made_files&) = delete;
+  ~made_files() {
+    std::error_code gone;
+    for (const auto& path : paths_)
+      if (std::filesystem::is_empty(path, gone)) std::filesystem::remove(path, gone);
+  }
+
+  /// Throws command_error where it cannot be written.
+  void check(const std::string& path) {
+    std::error_code none;
+    const auto before = std::filesystem::symlink_status(path, none).type();
+    write(path, std::nullopt);
+    if (before == std::filesystem::file_type::not_found) paths_.push_back(path);
+  }
+
+private:
+  std::vector<std::string> paths_;
+};
 
 std::string read(const std::string& path) {
   std::ifstream in{path, std::ios::binary};
@@ -106,8 +135,9 @@ int trace(const trace_options& options, double seconds, const drawn_time& drawn)
   const bool recorded = options.from.empty();
   const auto out = options.out.empty() && options.svg.empty() ? "lamella-trace.json" : options.out;
   if (recorded) check_begin(drawn, seconds);
+  made_files made;
   for (const auto& path : {recorded ? out : std::string{}, options.svg})
-    if (!path.empty()) write(path, std::nullopt);
+    if (!path.empty()) made.check(path);
   const auto text = recorded ? record(options, seconds) : read(options.from);
   const auto what = read_trace(text, recorded ? "the server's answer" : options.from);
   report(what);

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -158,4 +159,20 @@ TEST_CASE("lamella trace tells mistakes before it asks, and the server's reason 
   CHECK(has(nowhere.err, "cannot write the file"));
   const auto missing = run_shell(folder / ".", "lamella trace --from none.json --svg x.svg");
   CHECK(missing.code == exit_missing_input);
+}
+
+TEST_CASE("lamella trace that fails leaves no file that it has made, and others as they were") {
+  const scratch_folder folder;
+  fake_admin server;
+  server.answers["POST /admin/trace"] = {{409, R"({"error":{"message":"busy","code":"x"}})"}};
+  const auto made = folder / "t.json", svg = folder / "t.svg", kept = folder / "kept.json";
+  std::ofstream{kept} << "old";
+  CHECK(server.run("trace -o " + made.string() + " --svg " + svg.string()).code == exit_failure);
+  CHECK_FALSE(std::filesystem::exists(made));
+  CHECK_FALSE(std::filesystem::exists(svg));
+  CHECK(server.run("trace -o " + kept.string()).code == exit_failure);
+  CHECK(read(kept.string()) == "old");
+  std::ofstream{kept, std::ios::trunc};
+  CHECK(server.run("trace -o " + kept.string()).code == exit_failure);
+  CHECK(std::filesystem::exists(kept)); // empty before
 }
