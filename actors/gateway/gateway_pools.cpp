@@ -42,6 +42,15 @@ const std::string& small_body(const exchange_ptr& exchange) {
   return body;
 }
 
+/// What is wrong. Where MEMBERSHIP says it, not behind the words of its code: "there is no pool
+/// 'x'" is not about a seat.
+std::string text_of(caf::actor_system& system, const caf::error& reason) {
+  const auto& told = reason.context();
+  const bool has_own =
+      reason == ec::nobody_there && !told.empty() && told.match_element<std::string>(0);
+  return has_own ? told.get_as<std::string>(0) : explain(system, reason);
+}
+
 /// Asks MEMBERSHIP for a change and answers what becomes of it. `name`, `value`: the fields of the
 /// body that are told where nothing has that name, and where the change is refused.
 template <class Question>
@@ -56,7 +65,7 @@ void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& wha
           },
           [self, exchange, name, value](const caf::error& reason) {
             const auto* field = reason == ec::nobody_there ? name : value;
-            auto error = net::invalid_value(field, explain(self->system(), reason));
+            auto error = net::invalid_value(field, text_of(self->system(), reason));
             error.status = 409;
             error.code = "resize_refused";
             net::respond_error(*exchange, error);

@@ -33,6 +33,19 @@ caf::error refused(const membership_state& st, const std::string& pool, const st
   return caf::make_error(pool.empty() ? ec::nobody_there : ec::resize_refused, why);
 }
 
+/// No worker in a seat has that name. Status also lists the prefill workers that are actors on
+/// replicas.
+caf::error nobody_to_drain(const membership_state& st, const std::string& worker) {
+  for (uint32_t i = 0; i < st.config.prefill_on_replicas; ++i)
+    for (const char* between : {"-", "/"})
+      if (worker == "prefill" + (between + std::to_string(i)))
+        return refused(st, {},
+                       "'" + worker
+                           + "' runs on a model replica and has no process of its own: "
+                             "change the size of the pool 'model'");
+  return refused(st, {}, "there is no worker '" + worker + "'");
+}
+
 /// What a change changes beside the members.
 void add_what_else(std::vector<event_field>& fields, const pool_change& x) {
   if (!x.to_partition.empty()) fields.emplace_back("partition", x.to_partition);
@@ -231,7 +244,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   const auto found = std::ranges::find_if(st.members, [&](const auto& m) {
     return m.second.info.name == x.worker || m.second.info.seat == x.worker;
   });
-  if (found == st.members.end()) return refused(st, {}, "there is no worker '" + x.worker + "'");
+  if (found == st.members.end()) return nobody_to_drain(st, x.worker);
   if (found->second.info.here)
     return refused(st, found->second.info.role,
                    "'" + x.worker + "' is of the service's own process; change the pool's size");

@@ -39,6 +39,7 @@ TEST_CASE("GET /admin/events tells of a pool that changes its size, and metrics 
       "/admin/scale", R"({"pool":"kv","members":1})", deadline);
   CHECK(nowhere.status == 409);
   CHECK(text_at(parse_json(nowhere.body), "error.param") == "pool");
+  CHECK(text_at(parse_json(nowhere.body), "error.message").starts_with("there is no pool 'kv'"));
   CHECK(scale(s, "3") == 202);
   CHECK(eventually(
       [&] { return text_at(s.admin("GET", "/admin/pools").json, "pools.1.state") == "done"; }));

@@ -247,6 +247,18 @@ TEST_CASE_FIXTURE(scaled_world, "L-M26 a shard that is drained while no epoch is
   CHECK(drain("attention/1", true) == "under way");
 }
 
+TEST_CASE("a prefill worker on a replica cannot be drained, and is told what it is") {
+  membership_world w{[](membership_config& m) { m.prefill_on_replicas = 1; }};
+  const auto drain = [&](const std::string& who) {
+    const auto answer = w.ask<pool_change>(w.members, worker_drain{who});
+    w.settle();
+    return w.system.render(answer->error);
+  };
+  CHECK(says(drain("prefill-0"), "'prefill-0' runs on a model replica"));
+  CHECK(says(drain("prefill/0"), "'prefill/0' runs on a model replica"));
+  CHECK(says(drain("prefill-1"), "there is no worker 'prefill-1'"));
+}
+
 TEST_CASE_FIXTURE(scaled_world, "status leaves out links to who has left with a smaller pool") {
   using seats = std::vector<std::string>;
   model.book->peers = {{"attention/0", "shm"}, {"attention/1", "shm"}};
