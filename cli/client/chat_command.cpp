@@ -22,6 +22,10 @@ run_function setup_chat(CLI::App& app) {
   auto* once =
       app.add_option("--once", options->once, "Ask one question, print the answer and exit");
   once->type_name("TEXT");
+  app.footer(
+      "In a terminal, /help lists commands such as /reset. From a file or a pipe each line is a\n"
+      "question, also one that begins with a slash.\n\n"
+      + app.get_footer());
   return [server, options, once] {
     options->has_once = once->count() > 0;
     if (options->has_once && options->once.empty())

@@ -26,6 +26,7 @@ TEST_CASE("every command has help with an example, and says nothing on standard 
     CHECK(has(got.out, x.summary));
     CHECK(has(got.out, "Example:\n  lamella " + x.path));
   }
+  CHECK(has(run_shell(folder / ".", "lamella chat --help").out, "begins with a slash"));
   const auto top = run_shell(folder / ".", "lamella --help");
   CHECK(top.code == 0);
   for (const auto& x : lamella::cli::commands())
