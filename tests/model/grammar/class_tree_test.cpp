@@ -7,9 +7,8 @@
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/output_constraint.hpp"
 #include "model/grammar/regular_expression.hpp"
-#include "model/tokenizer/make_tokenizer.hpp"
+#include "tests/model/grammar/byte_tokenizer.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
-#include "tests/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,26 +24,12 @@ namespace {
 
 /// Bytes, and all texts of up to six of four characters: more than are gone through one by one.
 std::shared_ptr<const model::tokenizer> many_tokens() {
-  const auto bytes = tests::make_tiny_vocabulary();
-  model::tokenizer_source source;
-  source.kind = "gpt2";
-  source.pre = "smollm";
-  source.tokens.assign(bytes.tokens.begin(), bytes.tokens.begin() + 3 + 256);
   std::vector<std::string> texts{""};
   for (size_t i = 0, length = 0; length < 6; ++length)
     for (const auto end = texts.size(); i < end; ++i)
       for (const auto* piece : {"a", ".", " ", "\xC3\xA9"}) texts.push_back(texts[i] + piece);
-  for (const auto& text : texts) {
-    if (text.size() < 2 || text == "\xC3\xA9") continue;
-    std::string spelt;
-    for (const char byte : text) spelt += tests::byte_character(static_cast<unsigned char>(byte));
-    source.tokens.push_back(spelt);
-  }
-  source.kinds.assign(source.tokens.size(), model::token_kind::normal);
-  for (size_t i = 0; i < 3; ++i) source.kinds[i] = model::token_kind::control;
-  source.bos = 1;
-  source.eos = 2;
-  return model::make_tokenizer(source);
+  std::erase_if(texts, [](const auto& x) { return x.size() < 2 || x == "\xC3\xA9"; });
+  return tests::byte_tokenizer(texts);
 }
 
 character_classes classes_of(std::initializer_list<model::code_points> sets) {

@@ -3,9 +3,8 @@
 #include "base/json.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/output_constraint.hpp"
-#include "model/tokenizer/make_tokenizer.hpp"
+#include "tests/model/grammar/byte_tokenizer.hpp"
 #include "tests/random.hpp"
-#include "tests/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -22,22 +21,12 @@ constexpr token_id end_token = 2;
 
 /// Bytes, and all texts of up to four of some pieces of escapes and strings.
 std::shared_ptr<const model::tokenizer> pieces_of_escapes() {
-  const auto bytes = tests::make_tiny_vocabulary();
-  model::tokenizer_source source;
-  source.kind = "gpt2";
-  source.pre = "smollm";
-  source.tokens.assign(bytes.tokens.begin(), bytes.tokens.begin() + 3 + 256);
   std::vector<std::string> texts{""};
   for (size_t i = 0; i < texts.size() && texts[i].size() < 4; ++i)
     for (const auto* piece : {"n", "u", "0", "a", "z", "\\", "\""})
       texts.push_back(texts[i] + piece);
-  for (const auto& text : texts)
-    if (text.size() > 1) source.tokens.push_back(text); // their bytes stand for themselves
-  source.kinds.assign(source.tokens.size(), model::token_kind::normal);
-  for (size_t i = 0; i < 3; ++i) source.kinds[i] = model::token_kind::control;
-  source.bos = 1;
-  source.eos = end_token;
-  return model::make_tokenizer(source);
+  std::erase_if(texts, [](const auto& text) { return text.size() < 2; });
+  return tests::byte_tokenizer(texts);
 }
 
 struct fixture {

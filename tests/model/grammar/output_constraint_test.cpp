@@ -3,6 +3,7 @@
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "model/tokenizer/make_tokenizer.hpp"
+#include "tests/model/grammar/byte_tokenizer.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
 #include "tests/tiny_model.hpp"
 
@@ -86,29 +87,14 @@ struct fixture {
 /// With many tokens that begin alike: up to four of some pieces, in strings and beyond.
 struct broad_fixture : fixture {
   broad_fixture() {
-    const auto bytes = tests::make_tiny_vocabulary();
-    model::tokenizer_source source;
-    source.kind = "gpt2";
-    source.pre = "smollm";
-    source.tokens.assign(bytes.tokens.begin(), bytes.tokens.begin() + 3 + 256);
     const std::vector<std::string> pieces{"a", "t", "\"", "\\", " ", "\xC3\xA9"};
     std::vector<std::string> longer{""};
     for (size_t i = 0; i < longer.size(); ++i) {
       if (longer[i].size() > 3) continue;
       for (const auto& piece : pieces) longer.push_back(longer[i] + piece);
     }
-    for (const auto& text_of_token : longer) {
-      if (text_of_token.size() < 2) continue;
-      std::string spelt;
-      for (const char byte : text_of_token)
-        spelt += tests::byte_character(static_cast<unsigned char>(byte));
-      source.tokens.push_back(spelt);
-    }
-    source.kinds.assign(source.tokens.size(), model::token_kind::normal);
-    for (size_t i = 0; i < 3; ++i) source.kinds[i] = model::token_kind::control;
-    source.bos = 1;
-    source.eos = end_token;
-    text = model::make_tokenizer(source);
+    std::erase_if(longer, [](const auto& x) { return x.size() < 2; });
+    text = tests::byte_tokenizer(longer);
     trie = std::make_shared<model::token_trie>(text);
   }
 };

@@ -1,8 +1,7 @@
 // What one answer may cost, however much its grammar asks for: work is counted, not time.
 #include "model/grammar/output_constraint.hpp"
 #include "model/grammar/text/grammar_text.hpp"
-#include "model/tokenizer/make_tokenizer.hpp"
-#include "tests/tiny_model.hpp"
+#include "tests/model/grammar/byte_tokenizer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,23 +24,13 @@ struct fixture {
   token_id long_token = 0; ///< of sixteen letters
 
   fixture() {
-    const auto bytes = tests::make_tiny_vocabulary();
-    model::tokenizer_source source;
-    source.kind = "gpt2";
-    source.pre = "smollm";
-    source.tokens.assign(bytes.tokens.begin(), bytes.tokens.begin() + 3 + 256);
     std::vector<std::string> texts{""};
     for (size_t i = 0; i < texts.size() && texts[i].size() < 5; ++i)
       for (const char letter : {'a', 'b', 'c', 'd'}) texts.push_back(texts[i] + letter);
-    for (const auto& x : texts)
-      if (x.size() > 1) source.tokens.push_back(x);
-    long_token = static_cast<token_id>(source.tokens.size());
-    source.tokens.emplace_back(16, 'a');
-    source.kinds.assign(source.tokens.size(), model::token_kind::normal);
-    for (size_t i = 0; i < 3; ++i) source.kinds[i] = model::token_kind::control;
-    source.bos = 1;
-    source.eos = end_token;
-    text = model::make_tokenizer(source);
+    std::erase_if(texts, [](const auto& x) { return x.size() < 2; });
+    texts.emplace_back(16, 'a');
+    text = tests::byte_tokenizer(texts);
+    long_token = static_cast<token_id>(text->vocabulary() - 1);
     trie = std::make_shared<model::token_trie>(text);
   }
 

@@ -1,10 +1,9 @@
 // Random grammars with a lexer: what is drawn under masks is read again by an independent reader.
 #include "model/grammar/ambiguity.hpp"
 #include "model/grammar/output_constraint.hpp"
-#include "model/tokenizer/make_tokenizer.hpp"
+#include "tests/model/grammar/byte_tokenizer.hpp"
 #include "tests/model/grammar/text/grammar_rows.hpp"
 #include "tests/model/grammar/text/longest_match_reader.hpp"
-#include "tests/tiny_model.hpp"
 
 #include <doctest/doctest.h>
 
@@ -170,26 +169,14 @@ private:
 
 /// Bytes, and tokens of up to three letters.
 std::shared_ptr<const model::tokenizer> letters_tokenizer() {
-  const auto bytes = tests::make_tiny_vocabulary();
-  model::tokenizer_source source;
-  source.kind = "gpt2";
-  source.pre = "smollm";
-  source.tokens.assign(bytes.tokens.begin(), bytes.tokens.begin() + 3 + 256);
   std::vector<std::string> texts{""};
   for (size_t i = 0; i < texts.size() && texts[i].size() < 5; ++i)
     for (const auto& letter : letters) texts.push_back(texts[i] + letter);
   std::set<std::string> added;
-  for (const auto& text : texts) {
-    if (text.size() < 2 || text.size() > 4) continue;
-    std::string spelt;
-    for (const char byte : text) spelt += tests::byte_character(static_cast<unsigned char>(byte));
-    if (added.insert(spelt).second) source.tokens.push_back(spelt);
-  }
-  source.kinds.assign(source.tokens.size(), model::token_kind::normal);
-  for (size_t i = 0; i < 3; ++i) source.kinds[i] = model::token_kind::control;
-  source.bos = 1;
-  source.eos = end_token;
-  return model::make_tokenizer(source);
+  std::erase_if(texts, [&](const auto& text) {
+    return text.size() < 2 || text.size() > 4 || !added.insert(text).second;
+  });
+  return tests::byte_tokenizer(texts);
 }
 
 /// An answer that is drawn token by token; nothing where it has not ended soon.
