@@ -197,19 +197,15 @@ reach_verdicts verdicts_of(membership_ptr self) {
 }
 
 /// A spare takes the part of a worker that is slow, where no KV is computed again for it. False: it
-/// keeps its part, until the next epoch has settled where that is under way: a loss ends both.
+/// keeps its part for now, as while an epoch takes over: a loss would end both.
 bool replace_slow(membership_ptr self, const seat& where) {
   auto& st = self->state;
   const auto& m = st.members.at(where);
   const auto now = self->clock().now();
   const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
-  if (!m.info.slow || !st.open || soon || !has_work(st, where) || m.info.here
-      || !has_substitute(st, where))
+  if (!m.info.slow || !st.open || st.before || st.current || soon || !has_work(st, where)
+      || m.info.here || !has_substitute(st, where))
     return false;
-  if (st.before || st.current) {
-    st.slow_waits = true;
-    return false;
-  }
   st.replaced_at = now;
   st.shunned.emplace_back(m.info.host, m.info.pid);
   if (st.shunned.size() > shunned_max) st.shunned.pop_front();
@@ -218,12 +214,9 @@ bool replace_slow(membership_ptr self, const seat& where) {
   return true;
 }
 
-/// Whoever was to be replaced while an epoch was under way, once that has settled or was dropped.
-void replace_waiting(membership_ptr self) {
-  auto& st = self->state;
-  if (!st.slow_waits || st.before || st.current) return;
-  st.slow_waits = false;
-  for (const auto& [where, m] : st.members)
+/// A spare takes the part of one slow worker, where some can be replaced now.
+void replace_a_slow_one(membership_ptr self) {
+  for (const auto& [where, m] : self->state.members)
     if (replace_slow(self, where)) return; // which ends the epoch
 }
 
@@ -245,10 +238,8 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
 
 /// From now on a slow shard of that cell can be replaced.
 void on_whole_parity(membership_ptr self, uint64_t epoch, uint32_t cell) {
-  auto& st = self->state;
-  note_whole_parity(st, epoch, cell);
-  for (const auto& [where, m] : st.members)
-    if (replace_slow(self, where)) return; // which ends the epoch
+  note_whole_parity(self->state, epoch, cell);
+  replace_a_slow_one(self);
 }
 
 scale_effects effects_of(membership_ptr self) {
@@ -307,7 +298,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       [self](const epoch_next& x) { return on_next(self, x.built); },
       [self](const epoch_settled& x) {
         on_settled(self, x, [](membership_ptr moved) { finish_change(moved, effects_of(moved)); });
-        replace_waiting(self);
+        replace_a_slow_one(self);
       },
       [self](const pool_resize& x) { return on_resize(self, x, effects_of(self)); },
       [self](const worker_drain& x) { return on_drain(self, x, effects_of(self)); },
@@ -344,7 +335,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
         retry_dropped(self);
         serve_with_fewer(self);
         watch_change(self, effects_of(self));
-        replace_waiting(self);
+        replace_a_slow_one(self);
       },
       [self](parity_whole_atom, uint64_t epoch, uint32_t cell) {
         on_whole_parity(self, epoch, cell);

@@ -119,9 +119,8 @@ struct membership_state {
   /// are recognised in any seat.
   std::deque<std::pair<std::string, uint32_t>> shunned;
   std::optional<caf::actor_clock::time_point> replaced_at; ///< time of the last replacement
-  bool slow_waits = false; ///< to replace a slow worker, until no epoch is under way
-  std::optional<scheduler::probe_timeout> timeout; ///< nothing: workers are not probed
-  std::set<scheduler::seat> asking;                ///< probes in flight
+  std::optional<scheduler::probe_timeout> timeout;         ///< nothing: workers are not probed
+  std::set<scheduler::seat> asking;                        ///< probes in flight
   std::deque<std::pair<std::string, uint32_t>>
       given_up;                       ///< host and pid of workers declared dead for silence
   scheduler::reach_book reach;        ///< data plane reachability of all members

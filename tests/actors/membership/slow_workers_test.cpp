@@ -10,6 +10,16 @@ namespace {
 
 constexpr scheduler::seat model_0{worker_role::model, 0}, shard_1{worker_role::attention, 1};
 
+/// Two replicas, of so many seats, and two shards; workers are looked at each second.
+void two_replicas(membership_config& m, uint32_t seats) {
+  m.seats = {};
+  m.seats.add(worker_role::model, seats);
+  m.seats.add(worker_role::attention, 2);
+  m.shape.replicas = 2;
+  m.shape.prefill_seats = 0;
+  m.poll_interval = 1s;
+}
+
 /// For two looks, those have taken `times` as long as the others, for 30 iterations of 8 rows each.
 void work(membership_world& w, const std::vector<membership_world::process*>& all,
           const membership_world::process* late, uint64_t times) {
@@ -32,14 +42,7 @@ void tell_whole(membership_world& w, uint64_t epoch) {
 } // namespace
 
 TEST_CASE("A2 model replica, slow: DRAIN, a spare takes its part, and it comes back as the spare") {
-  membership_world w{[](membership_config& m) {
-    m.seats = {};
-    m.seats.add(worker_role::model, 3);
-    m.seats.add(worker_role::attention, 2);
-    m.shape.replicas = 2;
-    m.shape.prefill_seats = 0;
-    m.poll_interval = 1s;
-  }};
+  membership_world w{[](membership_config& m) { two_replicas(m, 3); }};
   w.want_epoch();
   std::vector<membership_world::process> models(3);
   std::vector<membership_world::process*> all;
@@ -89,14 +92,7 @@ TEST_CASE(
     "that has settled") {
   for (const bool taken : {true, false}) {
     CAPTURE(taken);
-    membership_world w{[](membership_config& m) {
-      m.seats = {};
-      m.seats.add(worker_role::model, 4);
-      m.seats.add(worker_role::attention, 2);
-      m.shape.replicas = 2;
-      m.shape.prefill_seats = 0;
-      m.poll_interval = 1s;
-    }};
+    membership_world w{[](membership_config& m) { two_replicas(m, 4); }};
     w.want_epoch();
     std::vector<membership_world::process> models(4);
     uint32_t pid = 40;
@@ -119,6 +115,70 @@ TEST_CASE(
     REQUIRE(w.lost.size() == 1);
     CHECK(says(w.lost[0].second, "model/0 lost: it is slow, and a spare takes its part"));
   }
+}
+
+TEST_CASE("A2 model replica, slow: kept while a pool grows, and replaced when it has grown") {
+  membership_world w{[](membership_config& m) {
+    two_replicas(m, 3);
+    m.design_of = [](const scheduler::pool_sizes& x) {
+      epoch_design design;
+      design.shape.replicas = x.model;
+      design.shape.shards = x.attention;
+      design.shape.prefill_seats = x.prefill;
+      design.pool.layout.cells = {{x.attention, 100}};
+      return design;
+    };
+  }};
+  w.want_epoch();
+  std::vector<membership_world::process> models(3);
+  for (auto& x : models) x = w.join("model");
+  w.join("attention");
+  w.join("attention");
+  REQUIRE(w.opened.size() == 1);
+  w.ask<pool_change>(w.members, pool_resize{"attention", 3});
+  w.settle();
+  w.join("attention");
+  w.want_next();
+  REQUIRE(w.opened.size() == 2);
+  CHECK(w.opened[1].beside == 1);
+  work(w, {&models[0], &models[1]}, &models[0], 5);
+  CHECK(w.slow == std::set<scheduler::seat>{model_0});
+  CHECK(w.lost.empty());
+  w.settled();
+  w.advance(1s, 100ms);
+  REQUIRE(w.lost.size() == 1);
+  CHECK(says(w.lost[0].second, "model/0 lost: it is slow, and a spare takes its part"));
+}
+
+TEST_CASE(
+    "A2 model replica, slow: kept for a while behind another one, or until there is a spare") {
+  membership_world w{[](membership_config& m) { two_replicas(m, 4); }};
+  w.want_epoch();
+  std::vector<membership_world::process> models(4);
+  uint32_t pid = 40;
+  const auto join = [&](size_t i) {
+    w.pid = ++pid;
+    models[i] = w.join("model");
+  };
+  join(0);
+  join(1);
+  w.join("attention");
+  w.join("attention");
+  REQUIRE(w.opened.size() == 1);
+  work(w, {&models[0], &models[1]}, &models[0], 5);
+  CHECK(w.lost.empty()); // no spare
+  join(2);
+  join(3);
+  w.advance(1s, 100ms);
+  REQUIRE(w.lost.size() == 1);
+  w.want_epoch();
+  REQUIRE(w.opened.size() == 2);
+  work(w, {&models[1], &models[2]}, &models[1], 5);
+  CHECK(w.slow.contains({worker_role::model, 1}));
+  CHECK(w.lost.size() == 1); // the second one within a minute
+  w.advance(1min, 1s);
+  REQUIRE(w.lost.size() == 2);
+  CHECK(says(w.lost[1].second, "model/1 lost: it is slow, and a spare takes its part"));
 }
 
 TEST_CASE(
