@@ -80,8 +80,21 @@ std::optional<next_epoch> plan_of(const membership_state& st, const epoch_design
 
 epoch_design in_force(const membership_state& st) { return {st.config.shape, st.config.pool}; }
 
-bool wants_other_sizes(const membership_state& st) {
-  return st.config.design_of && st.wanted != scheduler::sizes_of(st.config.shape);
+/// Nothing: the sizes are impossible, or have become so, as where the process may use less memory.
+std::optional<epoch_design> possible_design(const membership_state& st, const pool_sizes& sizes) {
+  try {
+    return st.config.design_of(sizes);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+/// With the sizes that are wanted, where those in force are others.
+std::optional<next_epoch> plan_of_wanted(const membership_state& st, const std::set<seat>& seats) {
+  if (!st.config.design_of || st.wanted == scheduler::sizes_of(st.config.shape))
+    return std::nullopt;
+  const auto design = possible_design(st, st.wanted);
+  return design ? plan_of(st, *design, seats) : std::nullopt;
 }
 
 /// Whether an epoch has what it is opened for: the pool that changes its size has all members, and
@@ -118,21 +131,18 @@ bool has_kv(const membership_state& st, const seat& where, const scheduler::kv_p
 /// The design of fewer shards, of which none has more KV than each has now. Nothing: such a pool is
 /// impossible, or too small for a request.
 std::optional<epoch_design> fewer_design(const membership_state& st, const pool_sizes& sizes) {
-  try {
-    auto design = st.config.design_of(sizes);
-    const auto& now = st.config.pool.layout;
-    auto& layout = design.pool.layout;
-    for (uint32_t i = 0; i < std::min(layout.tables(), now.tables()); ++i)
-      if (now.in_use(i))
-        layout.cells[i].slots =
-            std::min(layout.cells[i].slots,
-                     static_cast<uint32_t>(uint64_t{now.cells[i].slots} * layout.cells[i].members
-                                           / now.cells[i].members));
-    if (layout.largest() < st.config.least_slots) return std::nullopt;
-    return design;
-  } catch (const std::invalid_argument&) {
-    return std::nullopt;
-  }
+  auto design = possible_design(st, sizes);
+  if (!design) return std::nullopt;
+  const auto& now = st.config.pool.layout;
+  auto& layout = design->pool.layout;
+  for (uint32_t i = 0; i < std::min(layout.tables(), now.tables()); ++i)
+    if (now.in_use(i))
+      layout.cells[i].slots =
+          std::min(layout.cells[i].slots,
+                   static_cast<uint32_t>(uint64_t{now.cells[i].slots} * layout.cells[i].members
+                                         / now.cells[i].members));
+  if (layout.largest() < st.config.least_slots) return std::nullopt;
+  return design;
 }
 
 /// Without the named cells by heads that lack a member, and without the members by requests that
@@ -172,19 +182,15 @@ std::optional<next_epoch> changed_alone(const membership_state& st, const std::s
   const auto now = scheduler::sizes_of(st.config.shape);
   const auto sizes = with_wanted(now, st, *part_named(st, st.changing->pool));
   if (sizes == now || sizes == st.wanted) return std::nullopt;
-  try {
-    return plan_of(st, st.config.design_of(sizes), seats);
-  } catch (const std::invalid_argument&) {
-    return std::nullopt; // impossible beside what is left
-  }
+  const auto design = possible_design(st, sizes); // or impossible beside what is left
+  return design ? plan_of(st, *design, seats) : std::nullopt;
 }
 
 /// Where memory does not hold the KV of two epochs: what would have been opened beside the one that
 /// served.
 std::optional<next_epoch> plan_apart(const membership_state& st) {
   const auto staying = staying_seats(st);
-  if (wants_other_sizes(st))
-    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying)) return plan;
+  if (auto plan = plan_of_wanted(st, staying)) return plan;
   if (auto plan = changed_alone(st, staying)) return plan;
   return plan_of(st, in_force(st), staying);
 }
@@ -203,18 +209,14 @@ std::optional<next_epoch> next_plan(const membership_state& st, bool fewer) {
   if (auto plan = plan_of(st, in_force(st), keeping_seats(st))) return plan;
   // A draining worker is better than none.
   if (auto plan = plan_of(st, in_force(st), ready_seats(st))) return plan;
-  if (wants_other_sizes(st))
-    if (auto plan = plan_of(st, st.config.design_of(st.wanted), ready_seats(st))) return plan;
+  if (auto plan = plan_of_wanted(st, ready_seats(st))) return plan;
   return fewer ? fewer_shards(st) : std::nullopt;
 }
 
 std::optional<next_epoch> better_plan(const membership_state& st) {
   if (!st.open) return std::nullopt;
   const auto staying = staying_seats(st);
-  if (wants_other_sizes(st))
-    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying);
-        plan && is_complete(st, *plan))
-      return plan;
+  if (auto plan = plan_of_wanted(st, staying); plan && is_complete(st, *plan)) return plan;
   if (auto plan = changed_alone(st, staying); plan && is_complete(st, *plan)) return plan;
   auto plan = plan_of(st, in_force(st), staying);
   if (!plan) plan = plan_of(st, in_force(st), ready_seats(st)); // who drains has to wait

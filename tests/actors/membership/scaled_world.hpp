@@ -13,6 +13,7 @@ namespace lamella::actors::test {
 struct scaled_world : membership_world {
   std::vector<std::set<scheduler::seat>> resized;
   std::optional<std::string> hopeless; ///< why the service cannot serve
+  bool no_memory = false;              ///< for KV of any size, from now on
 
   /// `least_slots`: of a pool that serves with fewer shards after a loss.
   explicit scaled_world(uint32_t least_slots = 0, uint32_t spares = 0)
@@ -20,7 +21,8 @@ struct scaled_world : membership_world {
           m.seats.add(worker_role::attention, spares);
           m.pool.layout.cells = {{2, 200}};
           m.least_slots = least_slots;
-          m.design_of = [](const scheduler::pool_sizes& x) {
+          m.design_of = [this](const scheduler::pool_sizes& x) {
+            if (no_memory) throw std::invalid_argument{"no memory"};
             if (12 % x.attention != 0) throw std::invalid_argument{"12 heads"};
             epoch_design design;
             design.shape.replicas = x.model;
