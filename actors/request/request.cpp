@@ -54,11 +54,7 @@ bool asks_nothing(const request_state& st) {
 void on_reading(request_ptr self, const request_reading_ptr& x) {
   auto& st = self->state;
   if (st.answered) return;
-  if (x->refusal) {
-    const bool ours = x->refusal->status >= 500;
-    fail(self, *x->refusal, ours ? net::request_outcome::error : net::request_outcome::rejected);
-    return;
-  }
+  if (x->refusal) return fail(self, *x->refusal);
   prepare(st, std::move(*x));
   if (asks_nothing(st)) {
     for (auto& s : st.sequences) {
@@ -208,7 +204,8 @@ void on_expire(request_ptr self, expire_atom) {
     fail(self, net::no_capacity("no worker was available for the request within its " + limit
                                 + ": retry later"));
   } else {
-    fail(self, net::deadline_exceeded("the request did not finish within " + limit));
+    fail(self, net::deadline_exceeded("the request did not finish within " + limit),
+         net::request_outcome::error);
   }
 }
 

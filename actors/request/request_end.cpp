@@ -59,6 +59,11 @@ void fail(request_ptr self, const net::api_error& error, net::request_outcome ou
   quit_if_idle(self);
 }
 
+void fail(request_ptr self, const net::api_error& error) {
+  fail(self, error,
+       error.status < 500 ? net::request_outcome::rejected : net::request_outcome::error);
+}
+
 void fail_poisoned(request_ptr self) {
   const auto& st = self->state;
   if (st.answered) return;

@@ -8,8 +8,10 @@
 namespace lamella::actors {
 
 /// Fails the request with `error` unless it was answered: stops its sequences and counts it.
-void fail(request_ptr self, const net::api_error& error,
-          net::request_outcome outcome = net::request_outcome::error);
+void fail(request_ptr self, const net::api_error& error, net::request_outcome outcome);
+
+/// The same, counted as rejected where the client is at fault (status below 500), else as an error.
+void fail(request_ptr self, const net::api_error& error);
 
 /// Takes a step of the request; one that throws ends the request with an internal error and not its
 /// actor, which still owes others what it holds (reliability A2, request actor). Answers whether

@@ -297,6 +297,7 @@ TEST_CASE("a request's first mask is made beside it, and goes with its prompt") 
     w.masks->promises.front().deliver(caf::make_error(ec::mask_refused, "it is too ambiguous"));
     w.settle();
     CHECK(w.exchange->status == 400);
+    CHECK(w.metrics->scrape().body.find(R"(outcome="rejected"} 1)") != std::string::npos);
     CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
     CHECK(w.over);
   }
