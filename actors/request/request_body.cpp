@@ -32,10 +32,12 @@ void note_unknown(request_reading& to, const service& s, const std::vector<std::
 }
 
 /// What the beginning that an answer goes on with says of it: the mark may be any number of tokens
-/// before the end of the prompt.
+/// before the end of the prompt. `otherwise`: where it says nothing.
 model::reasoning_start reasoning_start_within(std::string_view said,
-                                              const model::reasoning_marks& marks) {
-  const auto first = std::min(said.find_first_not_of(" \n"), said.size());
+                                              const model::reasoning_marks& marks,
+                                              model::reasoning_start otherwise) {
+  const auto first = said.find_first_not_of(" \n");
+  if (first == said.npos) return otherwise;
   const auto text = said.substr(first);
   const bool reasons = text.starts_with(marks.begin) && text.find(marks.end) == text.npos;
   return reasons ? model::reasoning_start::begun : model::reasoning_start::closed;
@@ -54,7 +56,7 @@ model::answer_reasoning reasoning_of(const service& s, const std::vector<token_i
     end += s.text->token_bytes(prompt[i]);
   model::answer_reasoning x{s.reasoning, model::reasoning_start_of(end, s.reasoning)};
   if (continued != nullptr && s.reasoning.form == model::answer_form::marks)
-    x.start = reasoning_start_within(continued->content, s.reasoning);
+    x.start = reasoning_start_within(continued->content, s.reasoning, x.start);
   const bool unmarked = tools.active() && s.tool_calls.mark().empty();
   if (unmarked && x.start == model::reasoning_start::open) x.start = model::reasoning_start::closed;
   return x;
