@@ -62,16 +62,16 @@ struct node::impl {
   /// has and `in_force` has not. Adds the keys of changes under way to the report. Returns what is
   /// wrong; then nothing was changed, but that new cells may be there without members.
   std::vector<std::string> resize_pools(const config::live_change& change, reload_report& report);
-  /// The next four say what is wrong, or nothing. `known`: the settings in force, with cells that
+  /// The next three say what is wrong, or nothing. `known`: the settings in force, with cells that
   /// are new or get other settings, without members; `there`: what the parts of the service are to
   /// work by.
   std::string why_not_sizes(const config::settings& known, const config::settings& there,
                             const std::vector<resize_wish>& wishes);
   std::string why_no_device_of(const config::attention_pool_settings& cell);
   std::string why_no_device_of(const config::live_change& change);
-  /// `roster`, `settled`: of control_plane::roster_with().
-  std::string take_cells(const config::settings& known, const membership_actor& whom,
-                         const cells_ptr& roster, std::atomic<bool>& settled);
+  /// What is wrong, or none. `roster`, `settled`: of control_plane::roster_with().
+  caf::error take_cells(const config::settings& known, const membership_actor& whom,
+                        const cells_ptr& roster, std::atomic<bool>& settled);
   /// Other sizes between which pools follow the load, or the workers that there are.
   void take_bounds(const config::live_change& change);
   /// Of pools that did not get their new sizes `in_force` takes back the old ones.

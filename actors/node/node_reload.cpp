@@ -56,18 +56,14 @@ std::vector<std::string> not_now(reload_report& report, std::string why) {
   return {std::move(why)};
 }
 
-/// What MEMBERSHIP refused. It may take it later where it has another change to see to.
-std::vector<std::string> refused(reload_report& report, std::string why) {
-  const auto is = [&](const char* reason) { return why.find(reason) != std::string::npos; };
-  if (is(other_change) || is(not_started)) report.passing = true;
-  return {std::move(why)};
-}
-
-/// The same of one change. An answer that did not come is no word on it.
+/// What MEMBERSHIP refused of one change. It may take it later where it has another one to see to,
+/// and an answer that did not come is no word on it.
 std::vector<std::string> refused(reload_report& report, const std::string& key, const caf::error& e,
                                  const std::string& why) {
-  if (e != ec::resize_refused && e != ec::nobody_there) report.passing = true;
-  return refused(report, key + ": " + why);
+  const auto is = [&](const char* reason) { return why.find(reason) != std::string::npos; };
+  report.passing =
+      is(other_change) || is(not_started) || (e != ec::resize_refused && e != ec::nobody_there);
+  return {key + ": " + why};
 }
 
 /// Adds what differs to the report, whose pending keys are known, and logs it.
@@ -114,14 +110,14 @@ std::string node::impl::why_no_device_of(const config::attention_pool_settings& 
 }
 
 /// MEMBERSHIP knows them afterwards, and so does `in_force`, whatever becomes of the sizes.
-std::string node::impl::take_cells(const config::settings& known, const membership_actor& whom,
-                                   const cells_ptr& roster, std::atomic<bool>& settled) {
+caf::error node::impl::take_cells(const config::settings& known, const membership_actor& whom,
+                                  const cells_ptr& roster, std::atomic<bool>& settled) {
   caf::scoped_actor self{system};
-  std::string problem;
+  caf::error problem;
   self->request(whom, resize_timeout, roster)
-      .receive([](bool) {}, [&](const caf::error& e) { problem = explain(system, e); });
+      .receive([](bool) {}, [&](const caf::error& e) { problem = e; });
   // An answer that was late is one all the same.
-  if (!problem.empty() && !settled.exchange(true)) return "pools.attention.cells: " + problem;
+  if (problem && !settled.exchange(true)) return problem;
   in_force = known;
   watch_load(known);
   return {};
@@ -144,10 +140,7 @@ std::vector<std::string> node::impl::resize_pools(const config::live_change& cha
   auto known = with_cells(in_force, now, taken);
   for (const auto& name : taken) known.pools.attention.cells.at(name).members = 0;
   auto wishes = resizes_between(known, now);
-  for (const auto& name : change.gone) // some may have got members since, by hand
-    if (!resizes->under_way()
-        && std::ranges::find(wishes, name, &resize_wish::cell) == wishes.end())
-      wishes.push_back({scheduler::worker_role::attention, 0, 0, name});
+  if (!resizes->under_way()) empty_cells(wishes, change.gone);
   if (wishes.empty() && taken.empty()) return {};
   if (auto why = why_no_device_of(change); !why.empty()) return {why}; // may take seconds
   const auto first =
@@ -167,8 +160,8 @@ std::vector<std::string> node::impl::resize_pools(const config::live_change& cha
     if (!taken.empty()) roster = control->roster_with(there, taken, settled);
   }
   if (roster)
-    if (auto why = take_cells(known, c.members, roster, *settled); !why.empty())
-      return refused(report, std::move(why));
+    if (const auto why = take_cells(known, c.members, roster, *settled))
+      return refused(report, "pools.attention.cells", why, explain(system, why));
   caf::scoped_actor self{system};
   for (const auto& x : wishes) {
     const auto take = [&] {

@@ -83,11 +83,17 @@ void ask_for_first(resizer_ptr self) {
   const auto x = st.config.wishes.front();
   st.asked = true;
   self->request(st.config.members, timeout, question_of(x))
-      .then([self](const pool_change&) { look_again(self); },
-            [self, x](const caf::error& e) {
-              tell_failed(x, explain(self->system(), e));
-              end_first(self, true);
-            });
+      .then(
+          [self](const pool_change& answer) {
+            if (answer.state == "under way")
+              look_again(self);
+            else // it has them already
+              end_first(self, false);
+          },
+          [self, x](const caf::error& e) {
+            tell_failed(x, explain(self->system(), e));
+            end_first(self, true);
+          });
 }
 
 void on_status(resizer_ptr self, const std::vector<pool_change>& changes) {
@@ -206,6 +212,16 @@ std::vector<resize_wish> resizes_between(const config::settings& before,
   std::stable_partition(result.begin(), result.end(),
                         [](const resize_wish& x) { return x.members > 0 || x.keeps_members; });
   return result;
+}
+
+void empty_cells(std::vector<resize_wish>& wishes, const std::vector<std::string>& cells) {
+  for (const auto& name : cells) {
+    const auto found = std::ranges::find(wishes, name, &resize_wish::cell);
+    auto x = found == wishes.end() ? resize_wish{worker_role::attention, 0, 0, name} : *found;
+    if (found != wishes.end()) wishes.erase(found);
+    x.keeps_members = false;
+    wishes.push_back(std::move(x));
+  }
 }
 
 caf::behavior resizer(resizer_ptr self, resizer_config config) {

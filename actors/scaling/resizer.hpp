@@ -57,6 +57,10 @@ void take_back(config::settings& settings, const resize_wish& x);
 std::vector<resize_wish> resizes_between(const config::settings& before,
                                          const config::settings& after);
 
+/// Cells that have no members in the configuration shall lose those that they got by hand, after
+/// all other wishes.
+void empty_cells(std::vector<resize_wish>& wishes, const std::vector<std::string>& cells);
+
 /// The sizes of pools with workers of their own, of a configuration.
 scheduler::pool_sizes configured_sizes(const config::settings& x);
 

@@ -17,8 +17,8 @@ namespace {
 struct world : stage {
   std::vector<pool_change> changes{{"model", 1, 1, "none", {}},
                                    {"attention", 1, 3, "under way", {}}};
-  std::vector<std::string> asked; ///< of MEMBERSHIP
-  bool refuses = false;
+  std::vector<std::string> asked;      ///< of MEMBERSHIP
+  bool refuses = false, there = false; ///< the size that is asked for
   membership_actor members;
   std::shared_ptr<resize_outcomes> outcomes = std::make_shared<resize_outcomes>();
 
@@ -42,8 +42,10 @@ struct world : stage {
     x.resize = [this](const pool_resize& question) -> caf::result<pool_change> {
       asked.push_back(question.pool + "=" + std::to_string(question.members));
       if (refuses) return caf::make_error(ec::resize_refused, "no");
-      changes[0] = {question.pool, 1, question.members, "under way", {}};
-      return changes[0];
+      const pool_change answer{
+          question.pool, 1, question.members, there ? "done" : "under way", {}};
+      if (!there) changes[0] = answer; // one that is done at once is none
+      return answer;
     };
     x.status = [this] {
       system_status status;
@@ -108,6 +110,32 @@ TEST_CASE_FIXTURE(world,
   advance(1s, 100ms);
   CHECK_FALSE(outcomes->under_way());
   CHECK(outcomes->take_failed().size() == 1);
+}
+
+TEST_CASE_FIXTURE(world, "a change that is there when it is asked for has not failed") {
+  start();
+  changes[0] = {"model", 1, 5, "rolled back", "by hand, before"};
+  there = true;
+  changes[1].state = "done";
+  advance(1s, 100ms);
+  CHECK(asked == std::vector<std::string>{"model=2"});
+  CHECK_FALSE(outcomes->under_way());
+  CHECK(outcomes->take_failed().empty());
+}
+
+TEST_CASE("cells that are gone lose the members that they got by hand, after all other changes") {
+  resize_wish east{worker_role::attention, 0, 0, "east"};
+  east.kv = 1 << 30;
+  east.keeps_members = true;
+  std::vector<resize_wish> wishes{east, {worker_role::attention, 1, 2, "west"}};
+  empty_cells(wishes, {"east", "north"});
+  REQUIRE(wishes.size() == 3);
+  CHECK(wishes[0].cell == "west");
+  CHECK(wishes[1].cell == "east");
+  CHECK(question_of(wishes[1]).members == 0);
+  CHECK(question_of(wishes[1]).kv_bytes == 1 << 30);
+  CHECK(wishes[2].cell == "north");
+  CHECK(question_of(wishes[2]).members == 0);
 }
 
 TEST_CASE_FIXTURE(world, "with MEMBERSHIP the changes of a reload end") {
