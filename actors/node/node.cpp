@@ -27,6 +27,16 @@ constexpr std::chrono::milliseconds hurry_check{20};
 /// stood still has not given them any.
 constexpr int last_looks = 2000, last_look_ms = 5;
 
+/// For the supervisor of the pipeline, which may be building one.
+constexpr caf::timespan last_build = std::chrono::seconds{5};
+
+/// Until an actor has ended, or that time has passed.
+void await_end(caf::actor_system& system, const caf::actor& whom, caf::timespan limit) {
+  caf::scoped_actor self{system};
+  self->monitor(whom);
+  self->receive([](const caf::down_msg&) {}, caf::after(limit) >> [] {});
+}
+
 } // namespace
 
 /// The canary of the new pipeline beats, and whoever hands it requests has it: the gateway, or the
@@ -184,6 +194,8 @@ node::~node() {
     caf::anon_send_exit(part, caf::exit_reason::user_shutdown);
   if (const auto& kept = x.parts->kept->handle)
     caf::anon_send_exit(kept, caf::exit_reason::user_shutdown);
+  // The supervisor uses the parts that go below, until it has ended.
+  if (x.root) await_end(x.system, x.root, last_build);
   x.root = nullptr;
   x.front = nullptr;
   x.parts->base.aside = nullptr;

@@ -266,6 +266,16 @@ TEST_CASE("A reload that only the moment forbids is refused with 409, to be trie
   CHECK(eventually([&] { return r.s.admin("POST", "/admin/reload").status == 200; }));
 }
 
+TEST_CASE("A service that ends while a pool changes its size ends as any other") {
+  for (int looks = 0; looks < 12; ++looks) {
+    reloaded r;
+    r.next.value.pools.attention.members = 3;
+    CHECK(r.s.node().reload().pending == keys{"pools.attention.members"});
+    for (int i = 0; i < looks; ++i)
+      r.s.admin("GET", "/admin/pools"); // it ends a bit later each time
+  }
+}
+
 TEST_CASE("A size that a pool cannot have is a problem, and nothing is reloaded") {
   auto x = tiny_settings();
   x.limits.max_n = 2;
