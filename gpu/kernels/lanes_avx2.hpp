@@ -18,9 +18,9 @@ struct lanes {
     __m256 a, b;
   };
 
-  // The sums of a block fill half of the sixteen registers. Under sanitizers as in
+  // The sums of a block fill half of the sixteen registers. Under the thread sanitizer as in
   // lanes_avx512.hpp.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)
   static constexpr int quantised_rows = 2;
 #else
   static constexpr int quantised_rows = 4;

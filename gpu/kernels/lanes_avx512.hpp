@@ -20,9 +20,9 @@ namespace {
 struct lanes {
   using vec = __m512;
 
-  // Rows x panels of the tiles of a product: as many sums as the registers hold. Under sanitizers
-  // such tiles of all types compile for a quarter of an hour; smaller ones touch the same memory.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  // Rows x panels of the tiles of a product: as many sums as the registers hold. Under the thread
+  // sanitizer they would compile for a quarter of an hour; smaller ones touch the same memory.
+#if defined(__SANITIZE_THREAD__)
   static constexpr int quantised_rows = 3, tall_rows = 4;
 #else
   static constexpr int quantised_rows = 6;
