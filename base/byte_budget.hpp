@@ -1,6 +1,7 @@
 /// A byte budget shared by many holders.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +23,6 @@ public:
   /// Sets the limit from now on; existing shares above it are kept.
   void set_limit(size_t bytes) { limit_ = bytes; }
   size_t held() const { return held_; }
-  /// What a large holder may have where there are no others.
-  size_t most_of_one() const { return most_of_one(limit_); }
 
   /// Counts a rejection for lack of room, for metrics.
   void count_refusal() { ++refusals_; }
@@ -54,25 +53,48 @@ public:
       return true;
     }
 
+    /// Sets an empty share to `bytes`, or to all that is left to large holders where that is less
+    /// and the others hold at most a quarter of the limit. So every size has its turn: one holder
+    /// at a time has more bytes than its share says. False, and still empty, where neither is so.
+    bool hold_in_turn(size_t bytes) {
+      if (!of_) bytes_ = bytes;
+      return !of_ || of_->take_turn(bytes, bytes_);
+    }
+
   private:
     std::shared_ptr<byte_budget> of_;
     size_t bytes_ = 0;
   };
 
 private:
-  static size_t most_of_one(size_t limit) { return limit - limit / 4; }
+  /// What all holders may have together when one takes `bytes`.
+  static size_t most_of_all(size_t limit, size_t bytes) {
+    return bytes <= little ? limit : limit - limit / 4;
+  }
 
   bool change(size_t before, size_t after) {
     if (after <= before) {
       held_ -= before - after;
       return true;
     }
-    const size_t limit = limit_;
-    const size_t most = after <= little ? limit : most_of_one(limit);
+    const size_t most = most_of_all(limit_, after);
     size_t all = held_;
     do {
       if (all + (after - before) > most) return false;
     } while (!held_.compare_exchange_weak(all, all + (after - before)));
+    return true;
+  }
+
+  bool take_turn(size_t wanted, size_t& taken) {
+    const size_t limit = limit_;
+    const size_t most = most_of_all(limit, wanted);
+    size_t all = held_, now = 0;
+    do {
+      const size_t left = most - std::min(all, most);
+      if (wanted > left && all > limit / 4) return false;
+      now = std::min(wanted, left);
+    } while (!held_.compare_exchange_weak(all, all + now));
+    taken = now;
     return true;
   }
 

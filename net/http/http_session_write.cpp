@@ -16,12 +16,6 @@ namespace {
 /// A shorter answer costs no more than its connection does, and probes are always answered.
 constexpr size_t short_answer_bytes = 4 << 10;
 
-/// Room for an answer. One that is larger than all that a holder may have takes that much: it has
-/// its turn when nobody else holds much, and never would with its own size.
-bool hold_room(byte_budget::share& room, const byte_budget& all, size_t bytes) {
-  return room.hold(std::min(bytes, all.most_of_one()));
-}
-
 std::string http_date() {
   constexpr std::array days{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr std::array months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -72,8 +66,7 @@ void http_session::refuse(const api_error& error) {
 void http_session::answer(uint64_t exchange, int status, http_headers headers, std::string body) {
   if (exchange != exchange_) return;
   byte_budget::share room{listener_->bounds_answers ? core_->answers : nullptr};
-  if (body.size() > short_answer_bytes && !head_request_
-      && !hold_room(room, *core_->answers, body.size())) {
+  if (body.size() > short_answer_bytes && !head_request_ && !room.hold_in_turn(body.size())) {
     core_->answers->count_refusal();
     answer_error(exchange, no_capacity("the memory for answers that wait for their readers is full "
                                        "(limits.bodies_bytes): retry soon"));

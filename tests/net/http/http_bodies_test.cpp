@@ -50,6 +50,25 @@ TEST_CASE("a budget leaves a quarter to those that hold little, and gets back wh
   CHECK(all->held() == 0);
 }
 
+TEST_CASE("whoever needs more than a budget has its turn beside those that hold a quarter") {
+  const auto all = std::make_shared<byte_budget>(8 * mib);
+  byte_budget::share other{all}, large{all}, second{all}, little{all};
+  CHECK(other.hold_in_turn(2 * mib));
+  CHECK(other.bytes() == 2 * mib);
+  CHECK(large.hold_in_turn(100 * mib));
+  CHECK(large.bytes() == 4 * mib); // the quarter of small holders stays theirs
+  CHECK(little.hold_in_turn(byte_budget::little));
+  other = byte_budget::share{};
+  CHECK_FALSE(second.hold_in_turn(100 * mib)); // one at a time
+  CHECK(second.bytes() == 0);
+  CHECK(second.hold_in_turn(mib));
+  large = byte_budget::share{};
+  CHECK(all->held() == mib + byte_budget::little);
+  large = byte_budget::share{all};
+  CHECK(large.hold_in_turn(6 * mib));
+  CHECK(all->held() == 6 * mib);
+}
+
 TEST_CASE("unfinished bodies hold no more than the limit, and small ones are let in beside them") {
   const auto all = std::make_shared<byte_budget>(4 * mib);
   echo_server echo(patient_limits{}, 1, nullptr, all);
@@ -147,23 +166,32 @@ TEST_CASE("answers of a listener that does not bound them need no room") {
   CHECK(all->refusals() == 1);
 }
 
-TEST_CASE("an answer that is larger than the limit is written when no other one waits") {
+TEST_CASE("an answer that is larger than the limit is written where others hold a quarter") {
   net::http_settings settings;
   settings.limits = patient_limits{};
-  const auto all = settings.answers = std::make_shared<byte_budget>(2 * mib);
+  const auto all = settings.answers = std::make_shared<byte_budget>(8 * mib);
   http_server server{settings, {{"public", "127.0.0.1", 0, [](const http_exchange_ptr& e) {
-                                   e->respond(200, {}, std::string(4 * mib, 'x'));
+                                   const auto bytes = std::stoul(e->request().path.substr(1));
+                                   e->respond(200, {}, std::string(bytes, 'x'));
                                  }}}};
   server.start();
-  const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-  raw_client mute(server.port("public"), 4 << 10), more(server.port("public"));
-  mute.send(get);
-  CHECK(holds(*all, 1, 2 * mib));
-  more.send(get);
+  const auto get_of = [](size_t bytes) {
+    return "GET /" + std::to_string(bytes) + " HTTP/1.1\r\nHost: x\r\n\r\n";
+  };
+  constexpr int small_buffer = 4 << 10;
+  raw_client other(server.port("public"), small_buffer);
+  other.send(get_of(2 * mib));
+  CHECK(holds(*all, 2 * mib, 2 * mib));
+  raw_client mute(server.port("public"), small_buffer), more(server.port("public"));
+  mute.send(get_of(10 * mib));
+  CHECK(holds(*all, 6 * mib, 6 * mib));
+  more.send(get_of(10 * mib));
   CHECK(status_of(more.read_answer()) == 503);
-  CHECK(mute.read_answer().size() > 4 * mib);
-  CHECK(holds(*all, 0, 0));
-  more.send(get);
+  more.send(get_of(32 << 10)); // small ones keep their quarter
+  CHECK(status_of(more.read_answer()) == 200);
+  CHECK(mute.read_answer().size() > 10 * mib);
+  CHECK(holds(*all, 2 * mib, 2 * mib));
+  more.send(get_of(10 * mib));
   CHECK(status_of(more.read_answer()) == 200);
 }
 
