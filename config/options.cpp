@@ -75,11 +75,12 @@ void add_listeners(table& t) {
       "Time for which a client may read nothing before its stream is cancelled.",
       [](settings & s) -> auto& { return s.http.stream_stall; });
   t.integer(
-      "http.connections_max", reload::restart, 1, 1'000'000, "Maximum open connections in total.",
+      "http.connections_max", reload::restart, 1, 1'000'000,
+      "Maximum open connections of each listener.",
       [](settings & s) -> auto& { return s.http.connections_max; });
   t.integer(
       "http.connections_per_address_max", reload::restart, 1, 1'000'000,
-      "Maximum open connections from one client address.",
+      "Maximum open connections from one client address to each listener.",
       [](settings & s) -> auto& { return s.http.connections_per_address_max; });
   t.plain(
       "http.probes", option_kind::boolean, reload::restart,

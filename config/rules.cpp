@@ -340,7 +340,7 @@ std::vector<rule_violation> check(const settings& x) {
     found.push_back({{"http.connections_per_address_max", "http.connections_max"},
                      std::to_string(x.http.connections_per_address_max)
                          + " connections per address are more than the "
-                         + std::to_string(x.http.connections_max) + " in total",
+                         + std::to_string(x.http.connections_max) + " of a listener",
                      "lower http.connections_per_address_max"});
   if (const auto all = x.bodies_bytes(); x.http.max_body_bytes > all - all / 4)
     found.push_back({{"limits.bodies_bytes", "http.max_body_bytes"},

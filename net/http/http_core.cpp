@@ -7,7 +7,8 @@ namespace lamella::net {
 
 namespace {
 
-/// Connections over the limits that get an answer at the same time; beyond, they are just closed.
+/// Connections over the limits of a listener that get an answer at the same time; beyond, they are
+/// just closed.
 constexpr size_t told_max = 256;
 
 /// Spreads consecutive numbers over all 64 bits (the finaliser of SplitMix64).
@@ -25,35 +26,38 @@ http_core::http_core(http_settings settings)
       answers(std::move(settings.answers)), next_id_(chance_of_machine()) {}
 
 http_core::verdict http_core::enter(const std::shared_ptr<http_session>& session,
-                                    const std::string& address) {
+                                    const std::string& listener, const std::string& address) {
   const std::lock_guard lock(mutex_);
-  const auto from_address = by_address_.find(address);
+  connection_counts& open = connections_[listener];
+  const auto from_address = open.by_address.find(address);
   verdict result = verdict::serve;
-  if (served_ >= limits.connections)
+  if (open.served >= limits.connections)
     result = verdict::too_many;
-  else if (from_address != by_address_.end()
+  else if (from_address != open.by_address.end()
            && from_address->second >= limits.connections_per_address)
     result = verdict::too_many_from_address;
   if (result == verdict::serve) {
-    ++served_;
-    ++by_address_[address];
+    ++open.served;
+    ++open.by_address[address];
   } else {
-    if (told_ >= told_max) return verdict::drop;
-    ++told_;
+    if (open.told >= told_max) return verdict::drop;
+    ++open.told;
   }
   sessions_.emplace(session.get(), session);
   return result;
 }
 
-void http_core::leave(http_session* session, const std::string& address, bool served) {
+void http_core::leave(http_session* session, const std::string& listener,
+                      const std::string& address, bool served) {
   const std::lock_guard lock(mutex_);
   if (sessions_.erase(session) == 0) return;
+  connection_counts& open = connections_.find(listener)->second;
   if (served) {
-    --served_;
-    const auto from_address = by_address_.find(address);
-    if (--from_address->second == 0) by_address_.erase(from_address);
+    --open.served;
+    const auto from_address = open.by_address.find(address);
+    if (--from_address->second == 0) open.by_address.erase(from_address);
   } else {
-    --told_;
+    --open.told;
   }
   changed_.notify_all();
 }

@@ -42,9 +42,13 @@ public:
   /// How a new connection is treated.
   enum class verdict : uint8_t { serve, too_many, too_many_from_address, drop };
 
-  /// Enters a session that is served or gets an error answer (`drop`: neither).
-  verdict enter(const std::shared_ptr<http_session>& session, const std::string& address);
-  void leave(http_session* session, const std::string& address, bool served);
+  /// Enters a session that is served or gets an error answer (`drop`: neither). Each listener has
+  /// the limits to itself: clients of the public one, however many they are, take no place from
+  /// operators and probes on the admin one, also where a proxy gives all of them one address.
+  verdict enter(const std::shared_ptr<http_session>& session, const std::string& listener,
+                const std::string& address);
+  void leave(http_session* session, const std::string& listener, const std::string& address,
+             bool served);
 
   void exchange_begun(const std::string& listener);
   void exchange_ended(const std::string& listener);
@@ -63,12 +67,17 @@ public:
   std::string new_request_id();
 
 private:
+  /// The connections of one listener.
+  struct connection_counts {
+    std::map<std::string, size_t> by_address;
+    size_t served = 0;
+    size_t told = 0; ///< over the limits, being answered
+  };
+
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<http_session*, std::weak_ptr<http_session>> sessions_;
-  std::map<std::string, size_t> by_address_;
-  size_t served_ = 0;
-  size_t told_ = 0; ///< connections over the limits that are being answered
+  std::map<std::string, connection_counts> connections_; ///< by listener
   std::map<std::string, size_t, std::less<>> exchanges_; ///< open ones, by listener
   std::atomic<uint64_t> next_id_;
 };

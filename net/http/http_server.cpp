@@ -101,7 +101,7 @@ private:
     const auto identity = identity_.load();
     const auto session =
         std::make_shared<http_session>(core_, listener_, std::move(socket), identity.get());
-    const auto verdict = core_->enter(session, session->address());
+    const auto verdict = core_->enter(session, listener_->name, session->address());
     if (verdict != http_core::verdict::drop)
       asio::post(session->executor(), [session, verdict] { session->start(verdict); });
     if (verdict == http_core::verdict::serve) {

@@ -22,7 +22,7 @@ http_session::http_session(std::shared_ptr<http_core> core,
 }
 
 http_session::~http_session() {
-  if (entered_) core_->leave(this, address_, served_);
+  if (entered_) core_->leave(this, listener_->name, address_, served_);
 }
 
 void http_session::start(http_core::verdict entered) {
@@ -36,7 +36,7 @@ void http_session::start(http_core::verdict entered) {
   if (!served_) {
     close_after_ = true;
     refuse(entered == http_core::verdict::too_many
-               ? no_capacity("the server has too many connections (http.connections_max): retry "
+               ? no_capacity("the listener has too many connections (http.connections_max): retry "
                              "soon")
                : rate_limit_exceeded("this address has too many connections "
                                      "(http.connections_per_address_max): reuse or close some",
@@ -130,7 +130,7 @@ void http_session::close() {
   unwritten.swap(out_);
   for (const output& each : unwritten)
     if (each.written) each.written(false);
-  if (entered_) core_->leave(this, address_, served_);
+  if (entered_) core_->leave(this, listener_->name, address_, served_);
   entered_ = false;
 }
 

@@ -13,12 +13,13 @@
 
 namespace lamella::net {
 
-/// Limits of one connection. All are upper bounds except body_bytes_per_second.
+/// Limits of one connection, and of how many there are. All are upper bounds except
+/// body_bytes_per_second.
 struct http_limits {
   using milliseconds = std::chrono::milliseconds;
 
-  size_t connections = 12'000;            ///< over all listeners; beyond: 503 and close
-  size_t connections_per_address = 512;   ///< beyond: 429 and close
+  size_t connections = 12'000;            ///< of each listener; beyond: 503 and close
+  size_t connections_per_address = 512;   ///< of each listener; beyond: 429 and close
   size_t request_line_bytes = 8 << 10;    ///< beyond: 414
   size_t header_line_bytes = 8 << 10;     ///< beyond: 431
   size_t header_bytes = 16 << 10;         ///< request line and all fields; beyond: 431

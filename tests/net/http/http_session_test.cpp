@@ -173,6 +173,29 @@ TEST_CASE("connections over the limits are told so") {
   CHECK(answer.find("(http.connections_per_address_max)") != std::string::npos);
 }
 
+TEST_CASE("connections of one listener take no place of another one") {
+  for (const bool of_one_address : {false, true}) {
+    CAPTURE(of_one_address);
+    http_settings settings;
+    settings.limits = patient_limits{};
+    (of_one_address ? settings.limits.connections_per_address : settings.limits.connections) = 1;
+    const auto handler = [](const http_exchange_ptr& e) { e->respond(200, {}, "x"); };
+    http_server server{settings,
+                       {{"public", "127.0.0.1", 0, handler}, {"admin", "127.0.0.1", 0, handler}}};
+    server.start();
+    raw_client client(server.port("public")), more(server.port("public"));
+    client.send(get);
+    CHECK(status_of(client.read_answer()) == 200);
+    const int refused = of_one_address ? 429 : 503;
+    CHECK(status_of(more.read_answer()) == refused);
+    raw_client operators(server.port("admin")), next(server.port("admin"));
+    operators.send(get);
+    CHECK(status_of(operators.read_answer()) == 200);
+    CHECK(status_of(next.read_answer()) == refused);
+    CHECK(server.counters().connections_refused == 2);
+  }
+}
+
 TEST_CASE("a handler that throws or drops the request gives 500") {
   echo_server echo;
   for (const char* path : {"/throw", "/drop"}) {
