@@ -260,9 +260,9 @@ void add_limits(table& t) {
       [](settings & s) -> auto& { return s.limits.tokens_per_request; });
   t.bytes(
       "limits.bodies_bytes", reload::live, mib, tib,
-      "Memory of all request bodies being received or parsed, and as much again of whole answers "
-      "that wait for their readers; more are rejected with 503; auto: four of http.max_body_bytes, "
-      "at least 256 MiB.",
+      "Memory of a listener's request bodies being received or parsed, and as much again of its "
+      "whole answers that wait for their readers; more are rejected with 503; auto: four of "
+      "http.max_body_bytes, at least 256 MiB.",
       [](settings & s) -> auto& { return s.limits.bodies_bytes; });
   count(
       "messages_per_chat", 1, 65'536, "Maximum messages in one chat request.",

@@ -137,9 +137,8 @@ struct node::impl {
   caf::actor root, watch;  ///< the supervisor and, for actors without one, the warden
   autoscaler_actor scaler; ///< null where no pool has followed the load so far
   std::unique_ptr<net::http_server> http;
-  const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes());
-  const std::shared_ptr<byte_budget> answers =
-      std::make_shared<byte_budget>(options.bodies_bytes());
+  const net::http_memory public_memory{options.bodies_bytes()};
+  const net::http_memory admin_memory{options.bodies_bytes()};
   std::function<void(bool)> end_callback = [](bool) {};
   configuration_source configuration = [this] {
     config::loaded same;

@@ -242,8 +242,8 @@ reload_report node::impl::reload() {
     health->pauses.set_max_pause(now.recovery.max_pause);
     // Requests that are there keep their deadline: the time for an answer never falls.
     longest_deadline = std::max(longest_deadline, now.limits.request_deadline);
-    bodies->set_limit(now.bodies_bytes());
-    answers->set_limit(now.bodies_bytes());
+    public_memory.set_limit(now.bodies_bytes());
+    admin_memory.set_limit(now.bodies_bytes());
     if (exporter) trace_by(now.traces);
     http->set_answer_time(answer_time(longest_deadline));
     if (identity) http->set_identity("public", std::move(identity));

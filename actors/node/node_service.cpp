@@ -177,7 +177,7 @@ void node::impl::trace_by(const config::traces_settings& x) {
 gateway_config node::impl::gateway_settings() {
   gateway_config c;
   c.aside = parts->base.aside;
-  c.bodies = bodies;
+  c.bodies = public_memory.bodies;
   c.http = http->counter();
   c.health = health;
   c.metrics = metrics;
@@ -202,8 +202,6 @@ gateway_config node::impl::gateway_settings() {
 void node::impl::make_http() {
   net::http_server::settings s;
   s.version = LAMELLA_VERSION;
-  s.bodies = bodies;
-  s.answers = answers;
   s.limits.connections = options.http.connections_max;
   s.limits.connections_per_address = options.http.connections_per_address_max;
   s.limits.body_bytes = options.http.max_body_bytes;
@@ -221,6 +219,7 @@ void node::impl::make_http() {
          }});
   };
   add("public", options.http.listen, options.http.probes);
+  listeners.back().memory = public_memory;
   listeners.back().pages = net::cors_policy{options.http.cors_origins};
   try {
     listeners.back().identity = identity_of(options);
@@ -228,8 +227,7 @@ void node::impl::make_http() {
     throw start_error{78, e.what(), "set http.tls_certificate and http.tls_key to PEM files"};
   }
   add("admin", options.admin.listen, true);
-  // Operators see what happens while the readers of the public listener take nothing.
-  listeners.back().bounds_answers = false;
+  listeners.back().memory = admin_memory;
   http = std::make_unique<net::http_server>(s, std::move(listeners));
 }
 

@@ -22,8 +22,7 @@ uint64_t mixed(uint64_t x) {
 
 http_core::http_core(http_settings settings)
     : limits(settings.limits), answer_time(settings.limits.answer_time),
-      version(std::move(settings.version)), bodies(std::move(settings.bodies)),
-      answers(std::move(settings.answers)), next_id_(chance_of_machine()) {}
+      version(std::move(settings.version)), next_id_(chance_of_machine()) {}
 
 http_core::verdict http_core::enter(const std::shared_ptr<http_session>& session,
                                     const std::string& listener, const std::string& address) {

@@ -29,7 +29,8 @@ public:
   const http_limits limits;
   std::atomic<http_limits::milliseconds> answer_time; ///< of `limits`, until somebody changes it
   const std::string version;
-  const std::shared_ptr<byte_budget> bodies, answers;
+  /// Of all listeners; complete before the loop runs.
+  std::vector<std::shared_ptr<const byte_budget>> answers;
 
   std::atomic<uint64_t> accepted{0};
   std::atomic<uint64_t> turned_away{0};

@@ -48,7 +48,7 @@ struct http_request {
   std::string query;  ///< as sent, without the '?'
   http_headers headers;
   std::string body;
-  byte_budget::share body_share; ///< of the memory for all bodies
+  byte_budget::share body_share; ///< of the memory for bodies
   std::string remote_address;    ///< without the port
   std::string listener;          ///< name of the listener it came in by
   std::string request_id;        ///< the client's X-Request-Id when it is fit to print, else ours
@@ -56,7 +56,7 @@ struct http_request {
   std::chrono::steady_clock::time_point arrived;   ///< first byte of this request
 };
 
-/// The body of a request; its part of the memory for all bodies is given back with it.
+/// The body of a request; its part of the memory for bodies is given back with it.
 struct http_body {
   std::string text;
   byte_budget::share share;

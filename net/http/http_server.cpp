@@ -161,8 +161,10 @@ http_server::http_server(settings s, std::vector<http_listener> listeners)
                                 + std::to_string(s.threads));
   impl_->thread_count = s.threads;
   impl_->core = std::make_shared<http_core>(std::move(s));
-  for (http_listener& listener : listeners)
+  for (http_listener& listener : listeners) {
+    impl_->core->answers.push_back(listener.memory.answers);
     impl_->doors.push_back(std::make_shared<door>(impl_->core, std::move(listener)));
+  }
 }
 
 http_server::~http_server() { stop(milliseconds(0)); }
@@ -252,10 +254,12 @@ http_counters counters_of(const http_core& core) {
   c.refused = core.refused;
   c.disconnects = core.disconnects;
   c.stalls = core.stalls;
-  c.answers_refused = core.answers->refusals();
   c.connections_open = core.sessions();
   c.exchanges_open = core.exchanges();
-  c.answer_bytes = core.answers->held();
+  for (const auto& of_listener : core.answers) {
+    c.answers_refused += of_listener->refusals();
+    c.answer_bytes += of_listener->held();
+  }
   return c;
 }
 

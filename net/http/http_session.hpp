@@ -65,7 +65,7 @@ private:
     std::string bytes;
     std::function<void(bool)> written;
     bool last = false;         ///< the answer is complete after this
-    byte_budget::share room{}; ///< of the memory for answers
+    byte_budget::share room{}; ///< of the listener's memory for answers
   };
 
   void deadline_in(std::chrono::milliseconds time, void (http_session::*then)());
@@ -118,7 +118,7 @@ private:
   std::optional<request_head> head_;
   std::optional<chunk_decoder> chunks_;
   std::string body_;
-  byte_budget::share body_share_; ///< what `body_` takes of the memory for all bodies
+  byte_budget::share body_share_; ///< what `body_` takes of the memory for bodies
   std::string request_id_;
   error_format errors_ = error_format::openai; ///< of the request's API
   http_headers page_fields_;                   ///< of the answer, for the browser of who asks

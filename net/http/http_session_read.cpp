@@ -151,7 +151,7 @@ void http_session::parse_head_bytes() {
 void http_session::begin_body(std::string_view rest) {
   phase_ = phase::body;
   body_.clear();
-  body_share_ = byte_budget::share{core_->bodies};
+  body_share_ = byte_budget::share{listener_->memory.bodies};
   if (!head_->chunked && head_->content_length == 0) {
     dispatch();
     take_bytes(rest);
@@ -191,16 +191,16 @@ void http_session::take_body(std::string_view bytes) {
   take_bytes(bytes.substr(used));
 }
 
-/// Room in the body for so many bytes more, if the bodies of all requests leave any. What is
-/// announced and never sent takes nothing: only what has come is held, and what is reserved beyond
-/// it are addresses of pages that nobody has written to.
+/// Room in the body for so many bytes more, if the bodies of the listener's requests leave any.
+/// What is announced and never sent takes nothing: only what has come is held, and what is reserved
+/// beyond it are addresses of pages that nobody has written to.
 void http_session::make_room(size_t more) {
   constexpr size_t step = size_t{64} << 10;
   const size_t needed = body_.size() + more;
   const size_t most = head_->chunked ? core_->limits.body_bytes : head_->content_length;
   const size_t wanted = std::max(needed, std::min(most, body_share_.bytes() + step));
   if (needed > body_share_.bytes() && !body_share_.hold(wanted) && !body_share_.hold(needed)) {
-    core_->bodies->count_refusal();
+    listener_->memory.bodies->count_refusal();
     throw no_capacity("the memory for request bodies is full (limits.bodies_bytes): retry soon");
   }
   if (needed > body_.capacity())

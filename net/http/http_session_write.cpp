@@ -65,9 +65,9 @@ void http_session::refuse(const api_error& error) {
 
 void http_session::answer(uint64_t exchange, int status, http_headers headers, std::string body) {
   if (exchange != exchange_) return;
-  byte_budget::share room{listener_->bounds_answers ? core_->answers : nullptr};
+  byte_budget::share room{listener_->memory.answers};
   if (body.size() > short_answer_bytes && !head_request_ && !room.hold_in_turn(body.size())) {
-    core_->answers->count_refusal();
+    listener_->memory.answers->count_refusal();
     answer_error(exchange, no_capacity("the memory for answers that wait for their readers is full "
                                        "(limits.bodies_bytes): retry soon"));
     return;

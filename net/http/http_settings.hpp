@@ -42,6 +42,25 @@ struct http_limits {
                                << 20; ///< one write() of a stream; beyond: std::length_error
 };
 
+/// Memory that the requests of one listener take. Each listener has its own, so that neither large
+/// bodies nor slow readers of the public one have operators and probes refused on the admin one.
+struct http_memory {
+  explicit http_memory(size_t limit = size_t{256} << 20)
+      : bodies(std::make_shared<byte_budget>(limit)),
+        answers(std::make_shared<byte_budget>(limit)) {}
+
+  /// Sets both limits from now on. Thread-safe.
+  void set_limit(size_t bytes) const {
+    bodies->set_limit(bytes);
+    answers->set_limit(bytes);
+  }
+
+  std::shared_ptr<byte_budget> bodies; ///< received or being received; beyond: 503
+  /// Whole answers that wait for their readers, but for short ones; beyond: 503 instead of the
+  /// answer.
+  std::shared_ptr<byte_budget> answers;
+};
+
 /// One address to listen on, and its handler.
 struct http_listener {
   std::string name;                  ///< "public", "admin": becomes http_request::listener
@@ -50,7 +69,7 @@ struct http_listener {
   http_handler handler;
   cors_policy pages{};                            ///< web pages that may read the answers
   std::shared_ptr<const tls_identity> identity{}; ///< speaks HTTPS with one, else plain HTTP
-  bool bounds_answers = true; ///< its whole answers take room of http_settings::answers
+  http_memory memory{};
 };
 
 /// Settings of a server, over all its listeners.
@@ -58,11 +77,6 @@ struct http_settings {
   http_limits limits;
   unsigned threads = 1;      ///< 1..64
   std::string version = "0"; ///< x-lamella-version
-  /// Memory of all requests' bodies, received or being received; beyond: 503.
-  std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(size_t{256} << 20);
-  /// Memory of all whole answers that wait for their readers, but for short ones and those of
-  /// listeners that do not bound them; beyond: 503 instead of the answer.
-  std::shared_ptr<byte_budget> answers = std::make_shared<byte_budget>(size_t{256} << 20);
 };
 
 } // namespace lamella::net

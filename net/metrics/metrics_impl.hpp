@@ -274,11 +274,13 @@ struct metrics::impl {
   Family<Counter>& reloads = counters("lamella_config_reload_total", "Reloads by result.");
   Gauge& body_bytes =
       gauges("lamella_body_bytes",
-             "Memory of request bodies that are not parsed yet, and of what is kept of them.")
+             "Memory of request bodies of the public listener that are not parsed yet, and of what "
+             "is kept of them.")
           .Add(Labels{});
   Counter& bodies_refused =
       counters("lamella_bodies_refused_total",
-               "Requests rejected because request bodies fill limits.bodies_bytes.")
+               "Requests of the public listener rejected because request bodies fill "
+               "limits.bodies_bytes.")
           .Add(Labels{});
   http_families server{registry};
   Family<Counter>& log_dropped =

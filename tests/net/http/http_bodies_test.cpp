@@ -106,12 +106,14 @@ TEST_CASE("answers that nobody reads hold no more than the limit, and short ones
   constexpr size_t long_answer = mib + mib / 4; // more than the kernel keeps for a reader
   net::http_settings settings;
   settings.limits = patient_limits{};
-  const auto all = settings.answers = std::make_shared<byte_budget>(4 * mib);
-  http_server server{settings, {{"public", "127.0.0.1", 0, [](const http_exchange_ptr& e) {
-                                   const bool is_long = e->request().path.ends_with("/long");
-                                   e->respond(200, {},
-                                              std::string(is_long ? long_answer : 4096, 'x'));
-                                 }}}};
+  http_listener listener;
+  const auto all = listener.memory.answers = std::make_shared<byte_budget>(4 * mib);
+  listener.name = "public";
+  listener.handler = [](const http_exchange_ptr& e) {
+    const bool is_long = e->request().path.ends_with("/long");
+    e->respond(200, {}, std::string(is_long ? long_answer : 4096, 'x'));
+  };
+  http_server server{settings, {listener}};
   server.start();
   const auto get_of = [](const std::string& path) {
     return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -141,39 +143,60 @@ TEST_CASE("answers that nobody reads hold no more than the limit, and short ones
   CHECK(status_of(more.read_answer()) == 200);
 }
 
-TEST_CASE("answers of a listener that does not bound them need no room") {
+TEST_CASE("each listener has memory of its own for bodies and answers, and no more") {
   net::http_settings settings;
   settings.limits = patient_limits{};
-  const auto all = settings.answers = std::make_shared<byte_budget>(4 * mib);
-  const auto handler = [](const http_exchange_ptr& e) {
-    e->respond(200, {}, std::string(2 * mib, 'x'));
-  };
-  std::vector<http_listener> listeners{{"public", "127.0.0.1", 0, handler},
-                                       {"admin", "127.0.0.1", 0, handler}};
-  listeners.back().bounds_answers = false;
-  http_server server{settings, std::move(listeners)};
+  std::vector<http_listener> listeners(2);
+  std::vector<http_memory> memory;
+  for (auto& each : listeners) {
+    memory.emplace_back(4 * mib);
+    each.handler = [](const http_exchange_ptr& e) {
+      e->respond(200, {}, std::string(e->request().method == "GET" ? 2 * mib : 1, 'x'));
+    };
+    each.memory = memory.back();
+  }
+  listeners[0].name = "public", listeners[1].name = "admin";
+  http_server server{settings, listeners};
   server.start();
   const std::string get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-  raw_client mute(server.port("public"), 4 << 10);
-  mute.send(get);
-  CHECK(holds(*all, 2 * mib, 2 * mib));
-  raw_client refused(server.port("public")), operators(server.port("admin"));
-  refused.send(get);
-  CHECK(status_of(refused.read_answer()) == 503);
-  operators.send(get);
-  CHECK(status_of(operators.read_answer()) == 200);
-  CHECK(all->held() == 2 * mib);
-  CHECK(all->refusals() == 1);
+  std::vector<std::unique_ptr<raw_client>> slow;
+  for (size_t i = 0; i < 2; ++i) {
+    CAPTURE(i);
+    const auto port = server.port(listeners[i].name);
+    raw_client first(port), poster(port);
+    first.send(get); // whatever readers and writers of the listener before hold
+    CHECK(status_of(first.read_answer()) == 200);
+    poster.send(post(2 * mib) + std::string(2 * mib, 'x'));
+    CHECK(status_of(poster.read_answer()) == 200);
+    CHECK(holds(*memory[i].answers, 0, 0));
+    CHECK(holds(*memory[i].bodies, 0, 0));
+    for (const auto& half : {get, post(3 * mib) + std::string(2 * mib, 'x')}) {
+      slow.push_back(std::make_unique<raw_client>(port, 4 << 10));
+      slow.back()->send(half);
+    }
+    CHECK(holds(*memory[i].answers, 2 * mib, 2 * mib));
+    CHECK(holds(*memory[i].bodies, 2 * mib, 3 * mib));
+    first.send(get);
+    CHECK(status_of(first.read_answer()) == 503);
+    poster.send(post(2 * mib) + std::string(2 * mib, 'x'));
+    CHECK(status_of(poster.read_until("\r\n\r\n")) == 503);
+    CHECK(memory[i].answers->refusals() == 1);
+    CHECK(memory[i].bodies->refusals() == 1);
+  }
+  CHECK(server.counters().answer_bytes == 4 * mib);
+  CHECK(server.counters().answers_refused == 2);
 }
 
 TEST_CASE("an answer that is larger than the limit is written where others hold a quarter") {
   net::http_settings settings;
   settings.limits = patient_limits{};
-  const auto all = settings.answers = std::make_shared<byte_budget>(8 * mib);
-  http_server server{settings, {{"public", "127.0.0.1", 0, [](const http_exchange_ptr& e) {
-                                   const auto bytes = std::stoul(e->request().path.substr(1));
-                                   e->respond(200, {}, std::string(bytes, 'x'));
-                                 }}}};
+  http_listener listener;
+  const auto all = listener.memory.answers = std::make_shared<byte_budget>(8 * mib);
+  listener.name = "public";
+  listener.handler = [](const http_exchange_ptr& e) {
+    e->respond(200, {}, std::string(std::stoul(e->request().path.substr(1)), 'x'));
+  };
+  http_server server{settings, {listener}};
   server.start();
   const auto get_of = [](size_t bytes) {
     return "GET /" + std::to_string(bytes) + " HTTP/1.1\r\nHost: x\r\n\r\n";

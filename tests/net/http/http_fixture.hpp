@@ -53,7 +53,7 @@ struct echo_server {
   explicit echo_server(net::http_limits limits = patient_limits(), unsigned threads = 1,
                        std::shared_ptr<const net::tls_identity> identity = nullptr,
                        std::shared_ptr<byte_budget> bodies = nullptr)
-      : server(settings_of(limits, threads, std::move(bodies)),
+      : server(settings_of(limits, threads),
                {{"public",
                  "127.0.0.1",
                  0,
@@ -69,20 +69,25 @@ struct echo_server {
                               r.method + " " + r.path + "?" + r.query + "|" + r.body);
                  },
                  {},
-                 std::move(identity)}}) {
+                 std::move(identity),
+                 memory_of(std::move(bodies))}}) {
     server.start();
   }
 
   uint16_t port() const { return server.port("public"); }
 
-  static net::http_server::settings settings_of(const net::http_limits& limits, unsigned threads,
-                                                std::shared_ptr<byte_budget> bodies) {
+  static net::http_server::settings settings_of(const net::http_limits& limits, unsigned threads) {
     net::http_server::settings s;
     s.limits = limits;
     s.threads = threads;
     s.version = "9.9";
-    if (bodies) s.bodies = std::move(bodies);
     return s;
+  }
+
+  static net::http_memory memory_of(std::shared_ptr<byte_budget> bodies) {
+    net::http_memory all;
+    if (bodies) all.bodies = std::move(bodies);
+    return all;
   }
 
   /// Sends raw bytes on a connection of its own and returns all that comes back until it is closed.

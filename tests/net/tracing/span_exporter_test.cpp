@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 /// A collector whose every answer the test gives.
 struct collector {
   inbox<http_exchange_ptr> calls;
-  http_server server{test::echo_server::settings_of(test::patient_limits{}, 1, nullptr),
+  http_server server{test::echo_server::settings_of(test::patient_limits{}, 1),
                      {{"public",
                        "127.0.0.1",
                        0,
