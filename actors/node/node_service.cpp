@@ -205,7 +205,7 @@ void node::impl::make_http() {
   s.limits.connections = options.http.connections_max;
   s.limits.connections_per_address = options.http.connections_per_address_max;
   s.limits.body_bytes = options.http.max_body_bytes;
-  s.limits.stall_time = options.http.stream_stall;
+  s.limits.stall_time = s.limits.answer_rate_after = options.http.stream_stall;
   s.limits.stream_buffer_bytes = options.http.stream_buffer_bytes;
   s.limits.answer_time = answer_time(options.limits.request_deadline);
   std::vector<net::http_listener> listeners;

@@ -28,7 +28,7 @@ struct http_counters {
   uint64_t requests = 0;            ///< handed to a handler
   uint64_t refused = 0;             ///< answered by the server itself: framing, limits, timeouts
   uint64_t disconnects = 0;         ///< connection ended before its answer was complete
-  uint64_t stalls = 0;              ///< of these, clients that read nothing for stall_time
+  uint64_t stalls = 0;              ///< of these, clients that read nothing or too slowly
   uint64_t answers_refused = 0;     ///< whole answers that became a 503, for lack of memory
   size_t connections_open = 0;
   size_t exchanges_open = 0; ///< requests being answered

@@ -66,6 +66,7 @@ private:
     std::function<void(bool)> written;
     bool last = false;         ///< the answer is complete after this
     byte_budget::share room{}; ///< of the listener's memory for answers
+    std::chrono::steady_clock::time_point written_by = std::chrono::steady_clock::time_point::max();
   };
 
   void deadline_in(std::chrono::milliseconds time, void (http_session::*then)());

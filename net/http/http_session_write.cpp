@@ -16,6 +16,13 @@ namespace {
 /// A shorter answer costs no more than its connection does, and probes are always answered.
 constexpr size_t short_answer_bytes = 4 << 10;
 
+/// For a reader of a whole answer: whoever takes a little again and again holds its memory no
+/// longer.
+std::chrono::milliseconds time_to_take(size_t bytes, const http_limits& limits) {
+  return limits.answer_rate_after
+         + std::chrono::milliseconds(bytes * 1'000 / limits.answer_bytes_per_second);
+}
+
 std::string http_date() {
   constexpr std::array days{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr std::array months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -79,7 +86,8 @@ void http_session::answer(uint64_t exchange, int status, http_headers headers, s
   if (!bodiless) headers.set("content-length", std::to_string(body.size()));
   std::string bytes = response_head_text(status, headers);
   if (!bodiless && !head_request_) bytes += body;
-  push({std::move(bytes), {}, true, std::move(room)});
+  const auto written_by = clock::now() + time_to_take(bytes.size(), core_->limits);
+  push({std::move(bytes), {}, true, std::move(room), written_by});
 }
 
 void http_session::answer_error(uint64_t exchange, const api_error& error) {
@@ -158,14 +166,15 @@ void http_session::write_more() {
   }
   if (out_.empty() || phase_ == phase::closed) return;
   writing_ = true;
-  stall_.expires_after(core_->limits.stall_time);
+  const output& front = out_.front();
+  stall_.expires_at(std::min(clock::now() + core_->limits.stall_time, front.written_by));
   stall_.async_wait([self = shared_from_this()](error_code ec) {
     // A write that ended meanwhile has set a new time or none.
-    if (ec || !self->writing_ || self->stall_.expiry() > clock::now()) return;
+    if (ec || !self->writing_ || self->phase_ == phase::closed) return;
+    if (self->stall_.expiry() > clock::now()) return;
     self->core_->stalls.fetch_add(1, std::memory_order_relaxed);
     self->close();
   });
-  const output& front = out_.front();
   socket_.write_some(std::string_view{front.bytes}.substr(out_at_),
                      [self = shared_from_this()](error_code ec, size_t count) {
                        self->writing_ = false;

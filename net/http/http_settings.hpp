@@ -14,7 +14,7 @@
 namespace lamella::net {
 
 /// Limits of one connection, and of how many there are. All are upper bounds except
-/// body_bytes_per_second.
+/// body_bytes_per_second and answer_bytes_per_second.
 struct http_limits {
   using milliseconds = std::chrono::milliseconds;
 
@@ -32,7 +32,10 @@ struct http_limits {
   size_t chunks = 4'096;                  ///< of a chunked body; beyond: 400
   size_t requests_per_connection = 1'000; ///< then `connection: close`
   milliseconds idle_time{60'000};         ///< between requests
-  milliseconds stall_time{60'000};   ///< no byte taken by the socket while something is to write
+  milliseconds stall_time{60'000}; ///< no byte taken by the socket while something is to write
+  /// On average, of a whole answer that the socket takes, after answer_rate_after; below: cut.
+  size_t answer_bytes_per_second = 16 << 10;
+  milliseconds answer_rate_after{60'000};
   milliseconds answer_time{900'000}; ///< silence of the handler, before and inside an answer
   milliseconds half_close_time{500}; ///< a client that closed its sending side may still get an
                                      ///< answer for so long, then it counts as gone

@@ -35,7 +35,7 @@ http_families::http_families(Registry& to)
                           "Answers cut because the connection ended before they were written.")},
       stalls{counter(to, "lamella_http_stalls_total",
                      "Connections closed because the client read nothing for "
-                     "http.stream_stall_seconds.")},
+                     "http.stream_stall_seconds, or a whole answer too slowly.")},
       answers_refused{counter(to, "lamella_http_answers_refused_total",
                               "Answers replaced by 503 because those that wait fill "
                               "limits.bodies_bytes.")} {}

@@ -42,6 +42,7 @@ struct patient_limits : net::http_limits {
   patient_limits() {
     header_time = body_time = body_rate_after = std::chrono::minutes(5);
     idle_time = stall_time = half_close_time = linger_time = std::chrono::minutes(5);
+    answer_rate_after = std::chrono::minutes(5);
   }
 };
 

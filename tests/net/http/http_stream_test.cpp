@@ -167,6 +167,29 @@ TEST_CASE("a reader that never reads costs little and is cut after the stall tim
   CHECK(echo.server.counters().exchanges_open == 0);
 }
 
+TEST_CASE("a whole answer has to be read within a time that grows with its size") {
+  patient_limits limits;
+  limits.answer_rate_after = milliseconds(0);
+  for (const bool in_time : {true, false}) {
+    CAPTURE(in_time);
+    limits.answer_bytes_per_second = in_time ? 1 << 10 : 32 << 20;
+    inbox<int> closed; // outlives the server
+    echo_server echo(limits);
+    raw_client client(echo.port(), 4096);
+    client.send(get_hold);
+    const auto exchange = echo.held.take();
+    exchange->on_closed([&] { closed.put(1); });
+    exchange->respond(200, {}, std::string(4 << 20, 'x'));
+    if (in_time) {
+      CHECK(client.read_answer().size() > size_t{4} << 20);
+    } else {
+      closed.take(); // though the time for a stall is not over
+      CHECK(client.read_answer().size() < size_t{4} << 20);
+    }
+    CHECK(echo.server.counters().stalls == (in_time ? 0 : 1));
+  }
+}
+
 TEST_CASE("a slow reader of a large answer gets all of it") {
   echo_server echo;
   raw_client client(echo.port(), 4096);
