@@ -99,6 +99,15 @@ std::optional<data_plane::impl::clock::time_point> data_plane::impl::full_until(
   return now + accept_pause;
 }
 
+uint64_t data_plane::impl::greeted(uint64_t number) {
+  auto known = strangers.extract(number);
+  if (known.empty()) throw std::runtime_error{"it had to make room"};
+  known.key() = ++arrivals;
+  known.mapped().since = clock::now();
+  strangers.insert(std::move(known));
+  return arrivals;
+}
+
 bool data_plane::impl::no_more_a_stranger(uint64_t number) {
   if (strangers.erase(number) == 0) return false;
   unix_room.cancel();
@@ -125,6 +134,7 @@ asio::awaitable<void> data_plane::impl::serve(uint64_t number, std::shared_ptr<S
     if (ec) throw boost::system::system_error{ec};
     if (auto wrong = check(h, shared, options.cluster); !wrong.empty())
       throw std::runtime_error{wrong};
+    number = greeted(number);
     if (h.transport != asks_only) transport = static_cast<link_transport>(h.transport);
     challenge c;
     c.mine = make_nonce();

@@ -127,6 +127,9 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   /// Nothing where one more stranger may come, perhaps in place of another; else when to look
   /// again.
   std::optional<clock::time_point> full_until();
+  /// A stranger whose hello is good counts as one that has just come: those that have sent none
+  /// make room before it. Its new number; throws std::runtime_error where it had to make room.
+  uint64_t greeted(uint64_t number);
   /// False where it had to make room before.
   bool no_more_a_stranger(uint64_t number);
   template <class Socket> task<void> serve(uint64_t number, std::shared_ptr<Socket> socket);
@@ -161,10 +164,10 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   asio::io_context io{1};
   /// A connection that has not proved itself yet.
   struct stranger {
-    clock::time_point since;
+    clock::time_point since;               ///< its arrival, or its hello
     std::function<bool()> close_if_silent; ///< whether it was
   };
-  std::map<uint64_t, stranger> strangers; ///< by order of arrival
+  std::map<uint64_t, stranger> strangers; ///< in the order of `since`
   uint64_t arrivals = 0;
   asio::steady_timer unix_room{io}, tcp_room{io}; ///< cancelled when one stranger less is there
   std::optional<asio::ip::tcp::acceptor> tcp_acceptor;
