@@ -48,7 +48,8 @@ struct data_plane_options {
   std::chrono::milliseconds last_writes{1'000};
   reach_pace asking{};       ///< probe intervals of watched peers
   size_t strangers_max = 64; ///< limit of unauthenticated connections
-  /// Beyond that limit, time after which one that has sent nothing more makes room for the next.
+  /// Beyond that limit, time after which one without a good hello makes room for the next, and one
+  /// without a proof after its hello. Each wait of so long lets in `strangers_max` more.
   std::chrono::milliseconds silence{500};
   size_t early_max = 1'024; ///< limit of links that arrived before accept()
 };
