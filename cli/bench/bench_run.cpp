@@ -2,6 +2,7 @@
 
 #include "base/environment.hpp"
 #include "cli/bench/bench_request.hpp"
+#include "cli/open_files.hpp"
 #include "cli/terminal.hpp"
 #include "net/http/sse.hpp"
 
@@ -10,7 +11,6 @@
 #include <limits>
 
 #include <ctime>
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace lamella::cli {
@@ -28,14 +28,6 @@ double thread_cpu_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// Streams are sockets: as many as the system lets us have.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /// The load: everything on the thread of one event loop.
 class load_run {
 public:
@@ -48,7 +40,7 @@ public:
   }
 
   bench_result run(interrupts& signals) {
-    raise_descriptor_limit();
+    allow_open_files();
     if (is_terminal(STDERR_FILENO)) bar_.emplace();
     const interrupt_watch watch{signals, [this] { loop_.stop(); }};
     begin_ = clock::now();

@@ -3,6 +3,7 @@
 #include "actors/node/node.hpp"
 #include "actors/worker/data_plane_port.hpp"
 #include "cli/log.hpp"
+#include "cli/open_files.hpp"
 #include "cli/serve/service_manager.hpp"
 #include "cli/signals.hpp"
 #include "cli/terminal.hpp"
@@ -145,6 +146,7 @@ int serve(const configuration_flags& flags) {
   const auto made = load_configuration(flags);
   const auto& options = made.value;
   tune_heap();
+  allow_open_files();
   const service_manager manager;
   signal_watch signals;
   std::atomic<bool> failed{false};

@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
 #include "cli/log.hpp"
+#include "cli/open_files.hpp"
 #include "cli/serve/rejoin.hpp"
 #include "cli/signals.hpp"
 #include "net/data_plane/data_plane.hpp"
@@ -151,6 +152,7 @@ void bind_process(const std::string& processors) {
 /// Joins again and again until there is a reason not to. Returns the exit code.
 int work(const worker_flags& flags) {
   mallopt(M_ARENA_MAX, 1);
+  allow_open_files();
   if (flags.parent != 0) tie_to(static_cast<pid_t>(flags.parent));
   bind_process(flags.processors);
   signal_watch signals;

@@ -9,7 +9,10 @@ set -uo pipefail
 
 ulimit -n 4096
 here=$source/tests/process
+ulimit -Sn 256 # a shell's own is less than http.connections_max, too
 serve log "${tiny[@]}" --set limits.bodies_bytes=64MiB
+ulimit -Sn 4096
+expect "the service opens as many files as it may" 1 "$(curl -s "http://127.0.0.1:$admin/metrics" | grep -c '^process_max_fds 4096$')"
 python3 "$here/bodies.py" "$port" "$admin" >said.json
 expect "the clients come to their end" 0 $?
 cat said.json
