@@ -33,7 +33,8 @@ bool bytes_are_exact() {
   }
   {
     const tile_unit::session<elements> session;
-    tile_unit::multiply<elements>(rows, elements, weights, sums);
+    session.multiply<1>(rows, elements, weights);
+    session.store<1>(sums);
   }
   for (int m = 0; m < 16; ++m)
     for (int n = 0; n < 16; ++n) {

@@ -69,15 +69,16 @@ struct alignas(64) tile_sums {
   int32_t v[tile_rows][panel_outputs];
 };
 
-/// Weights of one panel as signed bytes, [K / 4][16 outputs][4]; and the sums of a tile operation.
+/// Weights of one panel as signed bytes, [K / 4][16 outputs][4]; and the sums of two tile
+/// operations.
 struct tile_room {
   tile_sums* sums;
   int8_t* operands;
 
   explicit tile_room(float* room)
-      : sums{reinterpret_cast<tile_sums*>(room)}, operands{reinterpret_cast<int8_t*>(sums + 1)} {}
+      : sums{reinterpret_cast<tile_sums*>(room)}, operands{reinterpret_cast<int8_t*>(sums + 2)} {}
   static size_t floats(uint32_t inputs) {
-    return (sizeof(tile_sums) + size_t{inputs} * panel_outputs) / sizeof(float);
+    return (2 * sizeof(tile_sums) + size_t{inputs} * panel_outputs) / sizeof(float);
   }
 };
 
@@ -93,41 +94,72 @@ void unpack_panel(const std::byte* panel, uint32_t inputs, int8_t* operands) {
   }
 }
 
-/// A tile of rows and one panel, which lies in room.operands too. `rows` of the tile are stored.
-/// `fetch`: as for quantised_tile.
-template <tensor_type type>
-void matrix_tile(const tile_input* x, uint32_t blocks, uint32_t rows, const std::byte* panel,
-                 size_t fetch, const tile_room& room, const tile_output& output) {
-  constexpr auto form = form_of(type);
-  constexpr uint32_t parts = form.scales; // of a block, with one scale each
-  constexpr int elements = 32 / parts;
-  vec total[tile_rows];
-  unroll<tile_rows>(LAMELLA_UNROLLED(m) { total[m] = lanes::zero(); });
-  for (uint32_t b = 0; b < blocks; ++b, ++x) {
+/// A tile of rows and one panel, whose weights lie in room.operands too.
+template <tensor_type type> struct matrix_tile {
+  static constexpr auto form = form_of(type);
+  static constexpr uint32_t parts = form.scales; ///< of a block, with one scale each
+  static constexpr int elements = 32 / parts;
+  using session = typename tile_unit::session<elements>;
+
+  const tile_input* x;
+  const std::byte* panel;
+  size_t fetch; ///< as for quantised_tile
+  const tile_room& room;
+
+  /// Begins the operation over part `step`. Even ones have slot 0, odd ones slot 1.
+  template <int slot>
+  [[gnu::always_inline]] void multiply(const session& unit, uint32_t step) const {
+    unit.template multiply<slot>(x[step / parts].q[0] + step % parts * elements, 32,
+                                 room.operands + size_t{step} * elements * panel_outputs);
+  }
+
+  /// Scales the sums of part `step`, which lie in room.sums[slot].
+  template <int slot>
+  [[gnu::always_inline]] void scale(uint32_t step, vec (&total)[tile_rows]) const {
+    constexpr int h = parts == 1 ? 0 : slot;
+    const auto b = step / parts;
     const auto* group = panel + b / form.group_blocks() * form.group_bytes();
     const auto place = b % form.group_blocks();
     const auto* scales = group + form.scale_offset(place);
-    if (fetch != 0) fetch_block<form, 1>(group + fetch, place, 0);
-    unroll<parts>(LAMELLA_UNROLLED(h) {
-      // The next operation begins while these sums are scaled: the processor looks ahead that far.
-      tile_unit::multiply<elements>(
-          x->q[0] + h * elements, 32,
-          room.operands + size_t{b * parts + h} * elements * panel_outputs, room.sums->v[0]);
-      const auto scale = load_scale<form, h>(group, scales);
-      [[maybe_unused]] vec minimum;
-      if constexpr (form.has_minimum) minimum = load_minimum<form, h>(group, scales);
-      unroll<tile_rows>(LAMELLA_UNROLLED(m) {
-        const auto sum = lanes::load_i32(room.sums->v[m]);
-        total[m] = lanes::fma(lanes::mul(sum, lanes::set(x->d[m])), scale, total[m]);
-        if constexpr (form.has_minimum)
-          total[m] = lanes::fma(minimum, lanes::set(x->sums[parts == 1 ? 0 : 1 + h][m]), total[m]);
-      });
+    if (h == 0 && fetch != 0) fetch_block<form, 1>(group + fetch, place, 0);
+    const auto& input = x[b];
+    const auto factor = load_scale<form, h>(group, scales);
+    [[maybe_unused]] vec minimum;
+    if constexpr (form.has_minimum) minimum = load_minimum<form, h>(group, scales);
+    unroll<tile_rows>(LAMELLA_UNROLLED(m) {
+      const auto sum = lanes::load_i32(room.sums[slot].v[m]);
+      total[m] = lanes::fma(lanes::mul(sum, lanes::set(input.d[m])), factor, total[m]);
+      if constexpr (form.has_minimum)
+        total[m] = lanes::fma(minimum, lanes::set(input.sums[parts == 1 ? 0 : 1 + h][m]), total[m]);
     });
   }
-  unroll<tile_rows>(LAMELLA_UNROLLED(m) {
-    if (m < rows) output.store<1>(m, 0, total[m]);
-  });
-}
+
+  /// While the sums of one operation are scaled, those of the next leave their tile, and the one
+  /// after that begins: neither waits for the other. `rows` of the tile are stored.
+  void run(const session& unit, uint32_t blocks, uint32_t rows, const tile_output& output) const {
+    const auto steps = blocks * parts;
+    vec total[tile_rows];
+    unroll<tile_rows>(LAMELLA_UNROLLED(m) { total[m] = lanes::zero(); });
+    const auto take = [&](auto slot, uint32_t step) __attribute__((always_inline)) {
+      constexpr int own = decltype(slot)::value, other = 1 - own;
+      if (step + 2 < steps) multiply<own>(unit, step + 2);
+      if (step + 1 < steps) unit.template store<other>(room.sums[other].v[0]);
+      scale<own>(step, total);
+    };
+    multiply<0>(unit, 0);
+    unit.template store<0>(room.sums[0].v[0]);
+    if (steps > 1) multiply<1>(unit, 1);
+    uint32_t step = 0;
+    for (; step + 2 <= steps; step += 2) {
+      take(std::integral_constant<int, 0>{}, step);
+      take(std::integral_constant<int, 1>{}, step + 1);
+    }
+    if (step < steps) take(std::integral_constant<int, 0>{}, step);
+    unroll<tile_rows>(LAMELLA_UNROLLED(m) {
+      if (m < rows) output.store<1>(m, 0, total[m]);
+    });
+  }
+};
 
 /// A share of one product: tiles [first_tile, last_tile) of rows and panels [first_panel,
 /// last_panel).
@@ -138,8 +170,7 @@ struct tile_item {
 
 template <tensor_type type>
 void run_tiles(const tile_inputs& x, const tile_item& item, const tile_room& room) {
-  constexpr int elements = 32 / form_of(type).scales;
-  const typename tile_unit::session<elements> configured;
+  const typename matrix_tile<type>::session unit;
   const auto& weight = item.part->weight;
   const auto stride = panel_bytes(type, weight.inputs);
   for (auto p = item.first_panel; p < item.last_panel; ++p) {
@@ -152,8 +183,8 @@ void run_tiles(const tile_inputs& x, const tile_item& item, const tile_room& roo
       const tile_output output{item.part->out + row * item.part->out_stride + first_output,
                                item.part->out_stride,
                                columns < panel_outputs ? columns : panel_outputs};
-      const auto rows = x.rows - static_cast<uint32_t>(row);
-      matrix_tile<type>(x.tile(tile), x.inputs / 32, rows, panel, fetch, room, output);
+      matrix_tile<type>{x.tile(tile), panel, fetch, room}.run(
+          unit, x.inputs / 32, x.rows - static_cast<uint32_t>(row), output);
       fetch = 0;
     }
   }

@@ -14,36 +14,46 @@ namespace {
 
 struct tile_unit {
   /// Tile registers of the thread while it multiplies: configured, and given back at the end, so
-  /// that the kernel need not save them with the thread. Registers: 0 has sums, 1 rows, 2 weights.
-  /// `elements` of K, 16 or 32, are multiplied at once.
+  /// that the kernel need not save them with the thread. Of the two products at once, `slot` 0 and
+  /// 1, registers 0 and 1 have the sums, 2 and 3 rows, 4 and 5 weights. `elements` of K, 16 or 32,
+  /// are multiplied at once.
   template <int elements> class session {
   public:
     session() {
       layout wanted;
-      wanted.set(0, 16, 64);
-      wanted.set(1, 16, elements);
-      wanted.set(2, elements / 4, 64);
+      for (int slot = 0; slot < 2; ++slot) {
+        wanted.set(slot, 16, 64);
+        wanted.set(2 + slot, 16, elements);
+        wanted.set(4 + slot, elements / 4, 64);
+      }
       asm volatile("ldtilecfg %0" : : "m"(wanted));
     }
     ~session() { asm volatile("tilerelease"); }
     session(const session&) = delete;
     session& operator=(const session&) = delete;
-  };
 
-  /// sums[16][16] = rows[16][elements] * weights[elements / 4][16][4], exact; rows lie `stride`
-  /// bytes apart.
-  template <int elements>
-  static void multiply(const int8_t* rows, size_t stride, const int8_t* weights, int32_t* sums) {
-    asm volatile("tilezero %%tmm0\n\t"
-                 "tileloadd (%[rows],%[stride],1), %%tmm1\n\t"
-                 "tileloadd (%[weights],%[line],1), %%tmm2\n\t"
-                 "tdpbssd %%tmm2, %%tmm1, %%tmm0\n\t"
-                 "tilestored %%tmm0, (%[sums],%[line],1)"
-                 :
-                 : [rows] "r"(rows), [stride] "r"(stride), [weights] "r"(weights), [sums] "r"(sums),
-                   [line] "r"(size_t{64})
-                 : "memory");
-  }
+    /// Begins sums[16][16] = rows[16][elements] * weights[elements / 4][16][4], exact; rows lie
+    /// `stride` bytes apart.
+    template <int slot>
+    void multiply(const int8_t* rows, size_t stride, const int8_t* weights) const {
+      asm volatile(
+          "tilezero %%tmm%c[sums]\n\t"
+          "tileloadd (%[rows],%[stride],1), %%tmm%c[left]\n\t"
+          "tileloadd (%[weights],%[line],1), %%tmm%c[right]\n\t"
+          "tdpbssd %%tmm%c[right], %%tmm%c[left], %%tmm%c[sums]"
+          :
+          : [rows] "r"(rows), [stride] "r"(stride), [weights] "r"(weights), [line] "r"(size_t{64}),
+            [sums] "i"(slot), [left] "i"(2 + slot), [right] "i"(4 + slot)
+          : "memory");
+    }
+    /// Waits for the sums of a slot.
+    template <int slot> void store(int32_t* sums) const {
+      asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
+                   :
+                   : "r"(sums), "r"(size_t{64}), "i"(slot)
+                   : "memory");
+    }
+  };
 
   /// Tile registers of the thread while it multiplies bf16. Registers: 0 to 3 have sums, 4 and 5
   /// what is left of a product, of `rows` rows; 6 and 7 what is right of it. A line of a register

@@ -10,19 +10,27 @@ namespace lamella::gpu {
 namespace {
 
 struct tile_unit {
-  template <int elements> struct session {
+  template <int elements> class session {
+  public:
     session() {} // there is nothing to configure
-  };
 
-  template <int elements>
-  static void multiply(const int8_t* rows, size_t stride, const int8_t* weights, int32_t* sums) {
-    for (int m = 0; m < 16; ++m, rows += stride, sums += 16) {
-      for (int n = 0; n < 16; ++n) sums[n] = 0;
-      for (int k = 0; k < elements; ++k)
-        for (int n = 0; n < 16; ++n)
-          sums[n] += int32_t{rows[k]} * weights[k / 4 * 64 + n * 4 + k % 4];
+    template <int slot>
+    void multiply(const int8_t* rows, size_t stride, const int8_t* weights) const {
+      auto* sums = sums_[slot];
+      for (int m = 0; m < 16; ++m, rows += stride, sums += 16) {
+        for (int n = 0; n < 16; ++n) sums[n] = 0;
+        for (int k = 0; k < elements; ++k)
+          for (int n = 0; n < 16; ++n)
+            sums[n] += int32_t{rows[k]} * weights[k / 4 * 64 + n * 4 + k % 4];
+      }
     }
-  }
+    template <int slot> void store(int32_t* sums) const {
+      __builtin_memcpy(sums, sums_[slot], sizeof sums_[slot]);
+    }
+
+  private:
+    mutable int32_t sums_[2][256];
+  };
 
   class halves {
   public:
