@@ -78,7 +78,10 @@ __attribute__((target("avxvnni"))) int dots_avx_vnni(uint64_t rounds) {
 } // namespace
 
 double measure_read_bandwidth(unsigned threads) {
-  constexpr size_t bytes = size_t{512} << 20, piece = size_t{1} << 20;
+  // With one stream of reads a core has too few cache lines on their way to reach the limit.
+  constexpr size_t places = 4;
+  constexpr size_t bytes = size_t{512} << 20, piece = size_t{4} << 20;
+  constexpr size_t line = 64 / sizeof(uint64_t), apart = piece / places / sizeof(uint64_t);
   std::vector<uint64_t> data(bytes / sizeof(uint64_t), 1);
   team workers{threads};
   std::atomic<uint64_t> sink{0}; // keeps the sums alive
@@ -86,10 +89,13 @@ double measure_read_bandwidth(unsigned threads) {
   for (int pass = 0; pass < 6; ++pass) {
     const auto began = std::chrono::steady_clock::now();
     workers.for_each(bytes / piece, [&](size_t i) {
-      const auto* p = data.data() + i * (piece / sizeof(uint64_t));
-      uint64_t sums[8] = {};
-      for (size_t k = 0; k < piece / sizeof(uint64_t); k += 8)
-        for (size_t j = 0; j < 8; ++j) sums[j] += p[k + j];
+      const auto* first = data.data() + i * (piece / sizeof(uint64_t));
+      uint64_t sums[line] = {};
+      for (size_t k = 0; k < apart; k += line)
+        for (size_t place = 0; place < places; ++place) {
+          const auto* p = first + place * apart + k;
+          for (size_t j = 0; j < line; ++j) sums[j] += p[j];
+        }
       uint64_t total = 0;
       for (auto s : sums) total += s;
       sink.fetch_add(total, std::memory_order_relaxed);
