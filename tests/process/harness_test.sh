@@ -18,11 +18,11 @@ for name in $(compgen -e LAMELLA_); do unset "$name"; done
 export XDG_CONFIG_HOME=$work/config PYTHONDONTWRITEBYTECODE=1
 started_in=$PWD
 cd "$work" || exit 1
-hosts=(gateway model-0 model-1 attention-0 attention-1 attention-2 attention-3 attention-4 prefill-0 model-2 prefill-1)
+hosts=(gateway model-0 model-1 attention-0 attention-1 attention-2 attention-3 attention-4 prefill-0 model-2 prefill-1 far-0 far-1)
 make_certificates "${hosts[@]}"
 "$2" tiny.gguf 2048 || exit 1
 words=()
 for word in "${@:3}"; do
-  case $word in --*|[0-9]*|/*|heads|requests|bare) words+=("$word") ;; *) words+=("$started_in/$word") ;; esac
+  case $word in --*|[0-9]*|/*|heads|requests|bare|cells) words+=("$word") ;; *) words+=("$started_in/$word") ;; esac
 done
 exec python3 "$here/harness/run.py" "$1" "$work/tiny.gguf" "${words[@]}"

@@ -348,6 +348,16 @@ class Checker(unittest.TestCase):
                                                 "targets": ["attention"], "members": 3})
         self.expect()
 
+    def test_i5_as_many_numbers_of_slots_as_cells_make(self):
+        self.drained_status()["pools"][0]["slots"] = {x: 2 * n for x, n in SLOTS.items()}
+        page = next(x for x in self.run_files["samples.jsonl"] if "metrics" in x)
+        page["metrics"] = page["metrics"].replace('state="free",worker="attention-1"} 10', 'state="free",worker="attention-1"} 7')
+        self.expect("i5")
+        one, two = {"members": 3}, {"members": 1}
+        self.run_files["nemesis.jsonl"].append({"t": 1e9 + 8.5, "event": "begin", "number": 1, "kind": "cells",
+                                                "targets": ["attention"], "cells": {"main": one, "far": two}})
+        self.expect()
+
     def test_pauses_of_each_kind(self):
         with tempfile.TemporaryDirectory() as folder:
             self.run_files["nemesis.jsonl"][0]["t"] = 1e9 + 5

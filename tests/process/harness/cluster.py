@@ -21,6 +21,8 @@ MODEL = "tiny"
 SPARES = 1
 RESERVE = {"model-2": ("model", 2), "prefill-1": ("prefill", 1)}  # hosts whose workers start when a pool grows
 CHANGE_SECONDS = 100  # for a change of a pool's size
+CELL_HOSTS = 2        # whose workers start when the cell that comes and goes has members
+QUIET_SECONDS = 1.5   # without a change before those of a reload have ended: one may begin after another
 
 
 def workers_of(replicas=2, members=3, beside=1 + SPARES, prefill=1):
@@ -32,27 +34,35 @@ def workers_of(replicas=2, members=3, beside=1 + SPARES, prefill=1):
 
 class Layout:
     """The attention pool, and what all pools have at the start. Of its workers some are spares, and where there is
-    parity one has it."""
+    parity one has it. `cells`: those of the start, by which it is a pool of cells."""
 
-    def __init__(self, partition, members, parity, spares, smaller):
+    def __init__(self, partition, members, parity, spares, smaller, cells=None):
         self.partition, self.parity, self.spares, self.smaller = partition, parity, spares, smaller
-        self.sizes = {"model": 2, "attention": members, "prefill": 1}
-        self.beside = {"model": 0, "attention": parity + spares, "prefill": 0}  # seats beyond the size
+        self.cells = cells
+        self.attention = "attention/main" if cells else "attention"
+        self.sizes = {"model": 2, self.attention: members, "prefill": 1}
+        self.beside = {"model": 0, self.attention: parity + spares, "prefill": 0}  # seats beyond the size
 
     def workers(self):
-        return workers_of(members=self.sizes["attention"], beside=self.beside["attention"])
+        return workers_of(members=self.sizes[self.attention], beside=self.beside[self.attention])
+
+    def reserve(self):
+        cell = {f"far-{i}": ("attention", i) for i in range(CELL_HOSTS)} if self.cells else {}
+        return RESERVE | cell
 
 
-# bare: whoever loses a shard has nobody for its part.
+# bare: whoever loses a shard has nobody for its part. cells: another cell comes and goes beside one like that of heads.
 LAYOUTS = {"heads": Layout("heads", 3, True, SPARES, 1), "requests": Layout("requests", 4, False, SPARES, 2),
-           "bare": Layout("heads", 3, False, 0, 1)}
+           "bare": Layout("heads", 3, False, 0, 1),
+           "cells": Layout("heads", 3, True, SPARES, 1, {"main": {"members": 3, "parity": True, "spares": SPARES}})}
 
 
 class Worker:
-    """A worker's host and whoever runs there."""
+    """A worker's host and whoever runs there. `cell`: the one it names when it joins."""
 
     def __init__(self, name, role, seat):
         self.name, self.role, self.seat = name, role, seat
+        self.cell = "far" if name.startswith("far") else None
         self.process = None
         self.started = 0.0
         self.delay = BACK_OFF[0]
@@ -66,10 +76,10 @@ class Cluster:
 
     def __init__(self, hosts, work, lamella, model, layout):
         self.hosts, self.work, self.lamella, self.model, self.layout = hosts, work, lamella, model, layout
-        self.workers = {name: Worker(name, *what) for name, what in (layout.workers() | RESERVE).items()}
-        for name in RESERVE:
+        self.workers = {name: Worker(name, *what) for name, what in (layout.workers() | layout.reserve()).items()}
+        for name in layout.reserve():
             self.workers[name].wanted = False
-        self.sizes = dict(layout.sizes)
+        self.sizes, self.beside = dict(layout.sizes), dict(layout.beside)
         self.changing = 0  # changes that somebody follows
         self.lock = threading.RLock()
         self.ending = False
@@ -114,22 +124,30 @@ class Cluster:
                  "--set", f"control.dead_seconds={DEAD_SECONDS}",
                  "--set", "control.tls_certificate=gateway.pem", "--set", "control.tls_key=gateway.key",
                  "--set", "control.tls_ca=ca.pem", "--set", f"net.listen={self.hosts.data('gateway')}:0",
-                 "--set", f"pools.attention.partition={self.layout.partition}",
-                 "--set", f"pools.attention.parity={str(self.layout.parity).lower()}",
-                 "--set", f"pools.attention.spares={self.layout.spares}"]
-        for pool, members in self.layout.sizes.items():
-            words += ["--set", f"pools.{pool}.members={members}"]
-        for pool in ("model", "attention", "prefill"):
-            words += ["--set", f"pools.{pool}.placement=remote", "--set", f"pools.{pool}.threads=1"]
+                 "--config", "pools.yaml"]
+        self.write_pools(self.layout.cells)
         self.gateway = self.hosts.start("gateway", words, self.work / "gateway.log")
         for worker in self.workers.values():
             if worker.wanted:
                 self.start_worker(worker)
         threading.Thread(target=self.keep, daemon=True).start()
 
+    def write_pools(self, cells):
+        """The configuration file of the service; JSON is YAML."""
+        common = {"placement": "remote", "threads": 1}
+        layout = self.layout
+        pools = {"model": common | {"members": 2}, "prefill": common | {"members": 1}}
+        if cells:
+            pools["attention"] = common | {"cells": cells}
+        else:
+            pools["attention"] = common | {"members": layout.sizes["attention"], "partition": layout.partition,
+                                           "parity": layout.parity, "spares": layout.spares}
+        (self.work / "pools.yaml").write_text(json.dumps({"version": 1, "pools": pools}))
+
     def start_worker(self, worker):
         name = worker.name
-        words = [self.lamella, "worker", "--role", worker.role, "--seat", worker.seat, "--name", name,
+        cell = ["--cell", worker.cell] if worker.cell else []
+        words = [self.lamella, "worker", "--role", worker.role, *cell, "--seat", worker.seat, "--name", name,
                  "--join", self.joins(name), "--secret-file", "secret",
                  "--listen", f"{self.hosts.data(name)}:0", "--dead-seconds", DEAD_SECONDS, "--rejoin-seconds", "0",
                  "--tls-certificate", f"{name}.pem", "--tls-key", f"{name}.key", "--tls-ca", "ca.pem"]
@@ -184,6 +202,22 @@ class Cluster:
         change = json.loads(text)
         return True if change["from"] == change["members"] else self.follow(change)
 
+    def reload_cells(self, cells):
+        """Has the service read a file with these cells, and starts or ends hosts' workers. Whether the service took it:
+        it does not while a pool changes."""
+        self.write_pools(cells)
+        code, text = self.service.reload()
+        if code != 200 or json.loads(text)["needs_restart"]:
+            return False
+        with self.lock:
+            self.changing += 1
+        for name, x in cells.items():
+            pool = f"attention/{name}"
+            self.beside[pool] = x.get("parity", False) + x.get("spares", 0)
+            self.want(pool, max(self.sizes.get(pool, 0), x["members"]))
+        threading.Thread(target=self.see_cells_to_the_end, daemon=True).start()
+        return True
+
     def follow(self, change):
         """Until the change has ended, in a thread of its own."""
         with self.lock:
@@ -192,11 +226,16 @@ class Cluster:
         threading.Thread(target=self.see_to_the_end, args=(change["pool"],), daemon=True).start()
         return True
 
+    def of_pool(self, pool):
+        """Workers of a pool or of a cell."""
+        cell = pool.split("/")[1] if "/" in pool else "main"
+        return [x for x in self.workers.values() if x.role == pool.split("/")[0] and (x.cell or "main") == cell]
+
     def want(self, pool, members):
         """More of that pool's workers where it has too few for that size."""
         with self.lock:
-            of_pool = [x for x in self.workers.values() if x.role == pool]
-            short = members + self.layout.beside[pool] - sum(x.wanted for x in of_pool)
+            of_pool = self.of_pool(pool)
+            short = self.seats(pool, members) - sum(x.wanted for x in of_pool)
             for worker in [x for x in of_pool if not x.wanted][:max(short, 0)]:
                 worker.wanted, worker.due = True, time.monotonic()
 
@@ -215,12 +254,37 @@ class Cluster:
             with self.lock:
                 self.changing -= 1
 
+    def see_cells_to_the_end(self):
+        cells, changed = {}, time.monotonic()
+
+        def have_ended():
+            nonlocal cells, changed
+            try:
+                now = {name: x for name, x in self.service.pools().items() if name.startswith("attention/")}
+            except (OSError, ValueError):
+                return False
+            if now != cells or any(x["state"] in ("under way", "short") for x in now.values()):
+                cells, changed = now, time.monotonic()
+            return time.monotonic() - changed > QUIET_SECONDS
+        try:
+            if until(CHANGE_SECONDS, have_ended) and not self.ending:
+                for pool, x in cells.items():
+                    self.sizes[pool] = x["from"] if x["state"] == "rolled back" else x["members"]
+                    self.retire(pool)
+        finally:
+            with self.lock:
+                self.changing -= 1
+
+    def seats(self, pool, members):
+        """Of a pool with that size; without members it has neither spares nor a parity."""
+        return members + self.beside[pool] if members else 0
+
     def retire(self, pool):
         """Workers of a pool that are too many now, ended as an operator would: those that have no seat."""
         sit = {x["name"] for x in self.service.status()["workers"]}
         with self.lock:
-            wanted = [x for x in self.workers.values() if x.role == pool and x.wanted]
-            over = max(len(wanted) - self.sizes[pool] - self.layout.beside[pool], 0)
+            wanted = [x for x in self.of_pool(pool) if x.wanted]
+            over = max(len(wanted) - self.seats(pool, self.sizes[pool]), 0)
             for worker in sorted(wanted, key=lambda x: x.name in sit)[:over]:
                 worker.wanted = False
                 self.signal(worker.name, signal.SIGTERM, "retire")

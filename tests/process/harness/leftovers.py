@@ -1,5 +1,6 @@
 """Invariants of what is left over: I5, I6, I11, I12, I14, I16."""
 import collections
+import math
 import re
 
 from evidence import series_of
@@ -32,6 +33,7 @@ def i5_slots_add_up(evidence):
     sizes |= {int(x.words()["members"]) for x in evidence.gateway_lines("pool serves with fewer members ")}
     # A worker that is drained without a spare leaves a smaller pool.
     sizes |= {int(x.words()["to"]) for x in evidence.gateway_lines("pool resizing pool=attention ")}
+    most = max(len(sizes), combinations_of_cells(evidence))
     totals = collections.defaultdict(set)
     for status in evidence.statuses():
         for pool in status["pools"]:
@@ -42,12 +44,13 @@ def i5_slots_add_up(evidence):
             totals[pool["name"]].add(slots["total"])
             if references["counted"] != references["held"]:
                 problems.append(f"pool {pool['name']}: {references['counted']} references, {references['held']} held")
-    problems += [f"pool {name}: {sorted(found)} slots, of {len(sizes)} sizes at most"
-                 for name, found in totals.items() if len(found) > len(sizes)]
+    problems += [f"pool {name}: {sorted(found)} slots, of {most} sizes at most"
+                 for name, found in totals.items() if len(found) > most]
+    cells = max((len(x["cells"]) for x in evidence.nemesis if "cells" in x), default=1)
     for page in evidence.metrics():
         sums = {name: sum(states.values()) for name, states in slots_of_workers(page).items()}
-        if len(set(sums.values()) - {0}) > 1:  # 0: of a worker that nobody has told anything of yet
-            problems.append(f"workers of one pool have different numbers of slots: {sums}")
+        if len(set(sums.values()) - {0}) > cells:  # 0: of a worker that nobody has told anything of yet
+            problems.append(f"workers have more numbers of slots than there are cells, {cells}: {sums}")
     # The service's own canary holds a slot now and then: nothing in one of the looks is enough.
     drained = [x for x in evidence.statuses("drained") if x["pools"]]
     if not drained:
@@ -58,6 +61,17 @@ def i5_slots_add_up(evidence):
         if left := min(sum(of(p) for p in x["pools"]) for x in drained):
             problems.append(f"{left} {what} after all requests have ended")
     return problems
+
+
+def combinations_of_cells(evidence):
+    """How many the pool may have been of: each cell in any way that a reload or a drained worker made of it."""
+    ways = collections.defaultdict(lambda: {"absent"})
+    for x in evidence.nemesis:
+        for name, options in x.get("cells", {}).items():
+            ways[name].add(str(sorted(options.items())))
+    for line in evidence.gateway_lines("pool resizing pool=attention/"):
+        ways[line.words()["pool"].split("/")[1]].add(line.words()["to"])
+    return math.prod(len(x) for x in ways.values())
 
 
 def least(evidence, phase, name):

@@ -1,4 +1,5 @@
 """Does to a cluster what a schedule says, and writes what it did and what came of it."""
+import itertools
 import json
 import random
 import signal
@@ -56,12 +57,14 @@ class Nemesis:
         self.cluster, self.proxy = cluster, proxy
         self.file = open(cluster.work / "nemesis.jsonl", "a", buffering=1)
         self.later = []
+        self.begin, self.numbers = time.time(), itertools.count()
 
     def tell(self, **what):
         self.file.write(json.dumps({"t": time.time(), **what}) + "\n")
 
     def play(self, schedule):
-        for number, x in enumerate(schedule):
+        for x in schedule:
+            number = next(self.numbers)
             begin = time.time()
             before, sat = self.losses(), self.sitting()
             self.tell(event="begin", number=number, **x)
@@ -73,10 +76,6 @@ class Nemesis:
             else:
                 self.wait_for(number, x, begin, before, sat & set(x["targets"]) if done else set())
         self.heal()
-
-    def run(self, schedule):
-        self.begin = time.time()
-        self.play(schedule)
 
     def losses(self):
         try:
@@ -99,6 +98,8 @@ class Nemesis:
             return all([cluster.signal(name, signal.SIGKILL, "kill") for name in targets])
         if kind == "scale":
             return cluster.scale(targets[0], x["members"])
+        if kind == "cells":
+            return cluster.reload_cells(x["cells"])
         if kind == "drain":
             return cluster.drain(targets[0])
         if kind == "slow_join":  # the new connection's first bytes take longer than heartbeats are apart
@@ -193,10 +194,13 @@ class Nemesis:
         cluster, sizes = self.cluster, self.cluster.layout.sizes
 
         def has(pool):
-            if not cluster.changing and cluster.sizes[pool] != sizes[pool]:
-                cluster.scale(pool, sizes[pool])
-            return not cluster.changing and cluster.sizes[pool] == sizes[pool]
-        return all([until(CHANGE_SECONDS, lambda: has(pool), 0.2) for pool in sizes])
+            if not cluster.changing and cluster.sizes.get(pool, 0) != sizes.get(pool, 0):
+                if pool.startswith("attention/"):
+                    cluster.reload_cells(cluster.layout.cells)
+                else:
+                    cluster.scale(pool, sizes[pool])
+            return not cluster.changing and cluster.sizes.get(pool, 0) == sizes.get(pool, 0)
+        return all([until(CHANGE_SECONDS, lambda: has(pool), 0.2) for pool in [*sizes, *cluster.sizes]])
 
 
 def log_lines(file, after):

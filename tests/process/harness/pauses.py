@@ -29,7 +29,7 @@ def pauses_by_kind(evidence):
         end = ends.get(x["number"], after["t"] if after else float("inf"))
         kind = f"{x['kind']} while scaling" if changing else x["kind"]
         found.setdefault(kind, []).extend(silences(evidence, x["t"], end))
-        changing = x["kind"] == "scale" and x["number"] not in ends
+        changing = x["kind"] in ("scale", "cells") and x["number"] not in ends
     return {kind: {"streams": len(all_of), "p50": round(quantile(all_of, 0.5)), "p99": round(quantile(all_of, 0.99)),
                    "max": round(quantile(all_of, 1))} for kind, all_of in sorted(found.items())}
 

@@ -4,7 +4,7 @@ look at everything that was written meanwhile. Called by ../harness_test.sh with
 working folder, where the certificates are.
 
 usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --gray | --scaling | --schedule FILE]
-    [--partition heads|requests|bare] [--rate R] [--keep FOLDER]
+    [--partition heads|requests|bare|cells] [--rate R] [--keep FOLDER]
 """
 import argparse
 import json
@@ -66,6 +66,7 @@ def write_secrets(work, cluster):
 
 
 def injured_run(work, cluster, options, plan):
+    layout = cluster.layout
     cluster.start()
     proxy = Proxy(cluster, HERE / "chaos_proxy.py")
     nemesis = Nemesis(cluster, proxy)
@@ -76,13 +77,15 @@ def injured_run(work, cluster, options, plan):
         # Warm: every request once, so that what is allocated once is there before anything is compared.
         ended_well(load(work, cluster, "--once", "--count", len(json.load(open(work / "requests.json"))),
                         "--log", "client.jsonl", "--prefix", "w"), "the first load", 200)
+        if layout.cells:  # links over which KV moves are there from the first change on
+            nemesis.play([schedule.cells(layout.sizes[layout.attention], schedule.FAR[0])])
         settle(cluster)
         sampler.look("idle")
         client = load(work, cluster, "--rate", options.rate, "--seed", options.seed, "--log", "client.jsonl",
                       "--proxy", cluster.http_proxy)
         sampler.start()
         time.sleep(0.5)
-        nemesis.run(plan)
+        nemesis.play(plan)
         time.sleep(0.5)
         client.send_signal(signal.SIGTERM)
         ended_well(client, "the load", 250)
@@ -128,7 +131,7 @@ def main():
     parser.add_argument("--scaling", action="store_true", help="pools that change their sizes, with and without kills")
     parser.add_argument("--partition", choices=sorted(LAYOUTS), default="heads",
                         help="heads: three shards and their parity; requests: four members without; bare: three "
-                             "shards, neither parity nor a spare")
+                             "shards, neither parity nor a spare; cells: as heads, and another cell comes and goes")
     parser.add_argument("--schedule", help="JSON file of a run before")
     parser.add_argument("--rate", type=float, default=8, help="requests a second")
     parser.add_argument("--requests", type=int, default=40, help="different ones")
@@ -137,12 +140,14 @@ def main():
     work = pathlib.Path.cwd()
     print(f"seed {options.seed}", flush=True)
     layout = LAYOUTS[options.partition]
-    attention = (layout.smaller, layout.sizes["attention"])
+    attention = (layout.smaller, layout.sizes[layout.attention])
     cluster = Cluster(Hosts(work), work, options.lamella, options.model, layout)
     if options.schedule:
         plan = json.load(open(options.schedule))
     elif options.gray:
         plan = schedule.gray(options.seed, guarded=layout.parity)
+    elif layout.cells:
+        plan = schedule.cells_that_come_and_go(options.seed, attention)
     elif options.scaling:
         shards = layout.sizes["attention"] + layout.beside["attention"]
         plan = schedule.scaling(options.seed, attention, shards)

@@ -36,6 +36,36 @@ def scaling(seed, attention=ATTENTION, shards=5):
     return plan
 
 
+def cells(main, far=None, gap=0.0):
+    """Cells of the attention pool that a reload finds in the file: sizes of one and, where it is there, the other."""
+    there = {"main": {"members": main, "parity": True, "spares": 1}}
+    return step("cells", "attention", gap=gap) | {"cells": there | ({"far": far} if far else {})}
+
+
+# What the cell that comes and goes is: with all heads and a parity, or by requests. Its threads give it workers of its own.
+FAR = ({"members": 1, "threads": 2, "parity": True}, {"members": 2, "threads": 2, "partition": "requests"})
+
+
+def cells_that_come_and_go(seed, sizes=ATTENTION):
+    """A cell comes, is another one the next time, and goes; workers are killed and frames are lost or damaged meanwhile.
+    In the end all cells are as at the start."""
+    chance = random.Random(seed)
+    soon = lambda: round(0.005 * 60 ** chance.random(), 3)
+    shard, far, replica = (lambda: f"attention-{chance.randrange(5)}"), (lambda: f"far-{chance.randrange(2)}"), \
+        (lambda: f"model-{chance.randrange(2)}")
+    plan = [cells(sizes[1], FAR[0]), step("drain", shard()), cells(sizes[0], FAR[0]), cells(sizes[1]),
+            cells(sizes[1], FAR[1]), step("drain", far()), cells(sizes[1])]
+    for i, hit in enumerate((shard, far, replica, far) * 2):
+        plan += [cells(sizes[i % 2], FAR[i % 2], gap=soon()), step("kill", hit()),
+                 cells(sizes[1], gap=soon()), step("kill", chance.choice((shard, shard, far))())]
+    for kind, seconds in (("flip_data", 2.0), ("mute_data", 1.0), ("cut_data", 1.0)):
+        frames = {"count": 6} if kind == "flip_data" else {}
+        plan += [cells(sizes[1], chance.choice(FAR), gap=soon()),
+                 step(kind, chance.choice((shard, far))(), seconds=seconds, seed=chance.randrange(1 << 30)) | frames,
+                 cells(sizes[1])]
+    return plan
+
+
 def gray(seed, guarded=True):
     """Control is healthy, the data plane is not: for a minute each, with what streams may stand still meanwhile.
     `guarded`: the pool has a spare and parity."""

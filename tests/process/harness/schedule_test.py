@@ -11,7 +11,7 @@ class Schedule(unittest.TestCase):
     def test_the_same_seed_gives_the_same(self):
         for make in (lambda seed: schedule.targeted(seed, THROUGH_PROXY),
                      lambda seed: schedule.drawn(seed, 300, workers_of(), THROUGH_PROXY),
-                     schedule.gray, schedule.scaling,
+                     schedule.gray, schedule.scaling, schedule.cells_that_come_and_go,
                      lambda seed: workload.make(seed, 40, "tiny", "canary")):
             self.assertEqual(make(3), make(3))
             self.assertNotEqual(make(3), make(4))
@@ -33,7 +33,7 @@ class Schedule(unittest.TestCase):
         self.assertLessEqual(set(schedule.PROXY_KINDS), {x["kind"] for x in schedule.targeted(1, THROUGH_PROXY)})
 
     def test_a_plan_that_scales_ends_with_the_sizes_of_the_start(self):
-        for layout in LAYOUTS.values():
+        for layout in [x for x in LAYOUTS.values() if not x.cells]:
             attention = (layout.smaller, layout.sizes["attention"])
             for plan in (schedule.scaling(1, attention), schedule.targeted(1, THROUGH_PROXY, attention)):
                 sizes = dict(layout.sizes)
@@ -47,6 +47,20 @@ class Schedule(unittest.TestCase):
         for plan in (schedule.scaling(1), schedule.drawn(1, 5000, workers_of(), THROUGH_PROXY)):
             self.assertTrue(any(a["kind"] == "scale" and 0 < a["gap"] <= 2 and b["kind"] == "kill"
                                 for a, b in zip(plan, plan[1:])))
+
+    def test_cells_come_and_go_while_workers_are_hit(self):
+        layout = LAYOUTS["cells"]
+        there = layout.workers() | layout.reserve()
+        for seed in range(5):
+            plan = schedule.cells_that_come_and_go(seed)
+            steps = [x for x in plan if x["kind"] == "cells"]
+            self.assertEqual(layout.cells, steps[-1]["cells"])
+            for far in schedule.FAR:
+                self.assertTrue(any(x["cells"].get("far") == far for x in steps))
+            self.assertTrue(any("far" not in x["cells"] for x in steps))
+            beside = {b["kind"] for a, b in zip(plan, plan[1:]) if a["kind"] == "cells" and 0 < a["gap"] <= 0.3}
+            self.assertEqual({"kill", "flip_data", "mute_data", "cut_data"}, beside)
+            self.assertLessEqual({y for x in plan for y in x["targets"] if x["kind"] != "cells"}, set(there))
 
     def test_frames_are_damaged_and_lost_while_pools_change(self):
         plan = schedule.scaling(1)

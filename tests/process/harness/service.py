@@ -51,6 +51,9 @@ class Service:
     def scale(self, pool, members):
         return self.call(self.admin, self.admin_key, "/admin/scale", {"pool": pool, "members": members})
 
+    def reload(self):
+        return self.call(self.admin, self.admin_key, "/admin/reload", {})
+
     def drain(self, worker):
         return self.call(self.admin, self.admin_key, "/admin/drain-worker", {"worker": worker})
 
