@@ -19,7 +19,7 @@ using resizer_ptr = caf::stateful_actor<resizer_state>*;
 using scheduler::worker_role;
 
 constexpr caf::timespan timeout = std::chrono::seconds{5};
-constexpr caf::timespan between_looks = std::chrono::milliseconds{500};
+constexpr caf::timespan between_looks = std::chrono::milliseconds{100};
 
 /// As at the start of a service: prompts run on one worker where none is asked for.
 uint32_t members_of(const config::settings& x, worker_role role) {
