@@ -20,6 +20,7 @@ link_port in_process_links::port() {
 net::link_end in_process_links::open(const link_order& order) {
   const bool attends = order.side == link_side::shard;
   std::lock_guard lock{mutex_};
+  if (ended_.ended(order.key.epoch)) throw gpu::channel_ended{gpu::channel_state::revoked};
   auto found = links_.find(order.key);
   if (found == links_.end()) {
     auto mine = devices_.at(order.self.seat), other = devices_.at(order.other.value().seat);
@@ -36,9 +37,9 @@ net::link_end in_process_links::open(const link_order& order) {
 /// its end only to the side that is told of it.
 void in_process_links::close(uint64_t epoch) {
   std::lock_guard lock{mutex_};
+  ended_.end(epoch);
   std::erase_if(links_, [&](auto& x) {
-    // Some are asked for on first use, by who is late: of long ago, nobody closes those.
-    if (x.first.epoch != epoch && x.first.epoch + 2 >= epoch) return false;
+    if (x.first.epoch != epoch) return false;
     for (const auto* end : {&x.second.ends.replica, &x.second.ends.shard}) {
       end->to->end(gpu::channel_state::revoked);
       end->from->end(gpu::channel_state::revoked);

@@ -3,6 +3,7 @@
 
 #include "actors/machine/link_port.hpp"
 #include "gpu/device.hpp"
+#include "net/data_plane/ended_epochs.hpp"
 
 #include <cstdint>
 #include <map>
@@ -28,12 +29,14 @@ private:
     std::shared_ptr<gpu::device> replica, shard; ///< outlive the ends
   };
 
+  /// Throws gpu::channel_ended (revoked) where the epoch is over.
   net::link_end open(const link_order& order);
   void close(uint64_t epoch);
 
   std::mutex mutex_;
   std::map<uint16_t, std::shared_ptr<gpu::device>> devices_; ///< by seat
   std::map<net::link_key, link> links_;                      ///< of open epochs
+  net::ended_epochs ended_;
 };
 
 } // namespace lamella::actors

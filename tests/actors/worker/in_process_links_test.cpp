@@ -66,7 +66,20 @@ TEST_CASE_FIXTURE(seats_here,
   }
   CHECK(next.to->state() == gpu::channel_state::open);
   // Who is late meets nobody of an epoch that is over.
-  CHECK(open(link_side::shard, 1).from->peek(0) == nullptr);
+  CHECK_THROWS_AS(open(link_side::shard, 1), gpu::channel_ended);
+}
+
+TEST_CASE_FIXTURE(seats_here,
+                  "A10 the end of epochs that never served leaves the one that serves") {
+  const auto serving = open(link_side::replica, 1), shard = open(link_side::shard, 1);
+  for (uint64_t epoch = 2; epoch < 70; ++epoch) {
+    open(link_side::replica, epoch);
+    port.close(epoch);
+  }
+  CHECK(serving.to->state() == gpu::channel_state::open);
+  CHECK(shard.from->state() == gpu::channel_state::open);
+  // A second end is asked for when it is needed first.
+  CHECK_NOTHROW(open(link_side::shard, 1));
 }
 
 TEST_CASE_FIXTURE(seats_here, "a seat that is not of this process has no link") {
