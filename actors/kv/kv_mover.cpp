@@ -63,24 +63,33 @@ void kv_mover::begin(result done) {
 }
 
 void kv_mover::copy(result done) {
-  chased_ = std::numeric_limits<uint64_t>::max();
+  chase_.emplace();
   copy_next(piece_timeout, done);
 }
 
 void kv_mover::copy_rest(result done) {
-  chased_.reset();
+  chase_.reset();
   copy_next(rest_timeout, done);
 }
 
-bool kv_mover::is_near(const kv_move_piece& x) {
-  if (!chased_ || x.left > 0) return false;
-  const uint64_t slots = scheduler::length_of(x.from);
-  return slots >= std::exchange(*chased_, slots);
+uint64_t kv_mover::piece_slots() const {
+  return std::max<uint64_t>(config_.piece_bytes / config_.slot_bytes, 1);
+}
+
+bool kv_mover::goes_on(const kv_move_piece& x, const result& done) {
+  using state = scheduler::kv_move_chase::state;
+  if (!chase_) return true;
+  const auto left = x.left + scheduler::length_of(x.from);
+  const auto now = chase_->look(x.from_table, x.to_table, left, piece_slots());
+  if (now == state::near) done(std::nullopt);
+  if (now == state::behind)
+    done("sequences grow faster than their KV is copied: " + std::to_string(left)
+         + " slots are left");
+  return now == state::on;
 }
 
 void kv_mover::copy_next(caf::timespan limit, const result& done) {
-  const auto most =
-      static_cast<uint32_t>(std::max<uint64_t>(config_.piece_bytes / config_.slot_bytes, 1));
+  const auto most = static_cast<uint32_t>(piece_slots());
   self_->request(config_.allocator, allocator_timeout, kv_move_ask{config_.epoch_before, most})
       .then(
           [me = shared_from_this(), limit, done](const kv_move_piece& x) {
@@ -148,8 +157,7 @@ void kv_mover::copied(const std::shared_ptr<piece>& x, const result& done) {
   self_->request(config_.allocator, allocator_timeout, kv_move_done{config_.epoch_before})
       .then(
           [me = shared_from_this(), x, done](bool) {
-            if (me->is_near(x->what)) return done(std::nullopt);
-            me->copy_next(x->limit, done);
+            if (me->goes_on(x->what, done)) me->copy_next(x->limit, done);
           },
           [me = shared_from_this(), done](const caf::error& e) {
             done(explain(me->self_->system(), e));

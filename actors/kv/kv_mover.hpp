@@ -3,6 +3,7 @@
 
 #include "actors/protocol/actors.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/kv/kv_move_chase.hpp"
 #include "scheduler/kv/memory_room.hpp"
 #include "scheduler/kv_move.hpp"
 #include "scheduler/slot_pool.hpp"
@@ -47,8 +48,9 @@ public:
   /// nothing: it does.
   const std::optional<scheduler::memory_shortage>& shortage() const { return shortage_; }
 
-  /// Copies what is committed and not yet copied, until nothing is left or each piece finds as much
-  /// as the one before: what is decoded while it is copied is left for copy_rest().
+  /// Copies what is committed and not yet copied, until nothing is left or little that does not get
+  /// less: what is decoded while it is copied is left for copy_rest(). Fails where much is left and
+  /// that does not get less.
   void copy(result done);
 
   /// The same while nothing is launched: a piece that takes seconds is a failure.
@@ -65,13 +67,15 @@ private:
   void copy_next(caf::timespan limit, const result& done);
   void copy_piece(const std::shared_ptr<piece>& x, const result& done);
   void copied(const std::shared_ptr<piece>& x, const result& done);
-  bool is_near(const kv_move_piece& x);
+  /// Whether pieces go on behind this one; else `done` is told.
+  bool goes_on(const kv_move_piece& x, const result& done);
+  uint64_t piece_slots() const;
 
   caf::event_based_actor* self_;
   kv_mover_config config_;
   uint64_t number_ = 0; ///< of the newest copy
   uint64_t slots_copied_ = 0;
-  std::optional<uint64_t> chased_; ///< slots of the newest piece behind which none were left
+  std::optional<scheduler::kv_move_chase> chase_; ///< while sequences decode
   bool over_ = false;
   std::optional<scheduler::memory_shortage> shortage_;
 };

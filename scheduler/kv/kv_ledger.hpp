@@ -31,6 +31,7 @@ struct kv_moving {
     std::vector<uint32_t> into;  ///< the table that each slot goes to
     std::vector<uint32_t> slots; ///< their slots there; nowhere: none yet
     slot_set copied;             ///< their content is there
+    uint32_t behind_last = 0;    ///< the slot behind the newest piece, where the next one begins
   };
   /// A table that only the next epoch has: whoever moves there is alone in it until then.
   struct new_table {
@@ -43,7 +44,7 @@ struct kv_moving {
   std::map<uint32_t, new_table> more; ///< by number: tables that have no slots now
 
   uint32_t slots_of(uint32_t number) const { return number < slots.size() ? slots[number] : 0; }
-  uint32_t pinned_table = 0;
+  uint32_t pinned_table = 0;    ///< of the newest piece
   std::vector<slot_run> pinned; ///< being copied
 };
 

@@ -104,20 +104,35 @@ void forget_freed(kv_ledger& ledger) {
   withhold(ledger);
 }
 
-/// Committed slots of a table that were not copied.
+/// Committed slots of a table that were not copied. Slots that only the prefix cache has are left
+/// out where they would have to change their place: the move forgets these.
 std::vector<slot_run> left_of(const kv_ledger& ledger, uint32_t table) {
   if (ledger.pools[table].slots() == 0) return {}; // a number between those of tables
   slot_set left{ledger.pools[table].slots()};
-  if (ledger.moving->slots_of(table) > 0) {
-    auto cached = ledger.pools[table].cached_runs();
-    left.insert(cached);
-  }
+  std::vector<slot_run> stays;
+  for (const auto& run : ledger.pools[table].cached_runs())
+    for (auto slot = run.first; slot < run.first + run.length; ++slot)
+      if (const slot_run one{slot, 1}; !leaves(*ledger.moving, table, slot))
+        append(stays, {&one, 1});
+  left.insert(stays);
   for (const auto& [holder, held] : ledger.holders)
     if (held.member == table && !is_of_move(holder) && !ledger.pinned_by.contains(holder))
       left.insert(prefix(held.runs, held.filled));
   left.erase(
       ledger.moving->from[table].copied.part(std::vector<slot_run>{{0, left.slots()}}, true));
   return left.part(std::vector<slot_run>{{0, left.slots()}}, true);
+}
+
+/// Runs in ascending order, from that slot on and then from the first one on.
+std::vector<slot_run> from_slot(const std::vector<slot_run>& runs, uint32_t slot) {
+  std::vector<slot_run> result, before;
+  for (const auto& run : runs) {
+    const auto end = run.first + run.length, cut = std::clamp(slot, run.first, end);
+    if (cut > run.first) before.push_back({run.first, cut - run.first});
+    if (cut < end) result.push_back({cut, end - cut});
+  }
+  append(result, before);
+  return result;
 }
 
 std::vector<slot_run> places_of(const kv_moving::table& x, const std::vector<slot_run>& runs) {
@@ -184,30 +199,62 @@ void end_move(kv_ledger& ledger) {
   ledger.moving.reset();
 }
 
+/// Whether each table of the next epoch has room for what has to go there, if the prefix cache
+/// gives up all that it has there. Asked first, so that nothing is evicted for a move that has no
+/// room.
+bool has_room(const kv_ledger& ledger) {
+  const auto& m = *ledger.moving;
+  std::map<uint32_t, uint64_t> goes; // by table
+  for (uint32_t t = 0; t < ledger.pools.size(); ++t)
+    for (const auto& run : left_of(ledger, t))
+      for (auto slot = run.first; slot < run.first + run.length; ++slot)
+        if (leaves(m, t, slot) && m.from[t].slots[slot] == kv_moving::nowhere)
+          ++goes[m.from[t].into[slot]];
+  return std::ranges::all_of(goes, [&](const auto& x) {
+    const auto more = m.more.find(x.first);
+    if (more != m.more.end()) return x.second <= more->second.pool.free();
+    const auto& pool = ledger.pools[x.first];
+    uint64_t room = pool.free();
+    for (const auto& run : pool.cached_runs())
+      if (run.first < m.slots_of(x.first))
+        room += std::min(run.length, m.slots_of(x.first) - run.first);
+    return x.second <= room;
+  });
+}
+
+/// What only the prefix cache has, and has no place in the next tables.
+void forget_leaving(kv_ledger& ledger) {
+  for (uint32_t t = 0; t < ledger.pools.size(); ++t) {
+    slot_set goes{ledger.pools[t].slots()};
+    for (uint32_t slot = 0; slot < goes.slots(); ++slot)
+      if (leaves(*ledger.moving, t, slot)) goes.insert(std::vector<slot_run>{{slot, 1}});
+    ledger.prefixes[t].forget(ledger.pools[t], goes);
+  }
+  forget_freed(ledger);
+}
+
 } // namespace
 
 bool begin_move(kv_ledger& ledger, const std::vector<uint32_t>& slots, bool level) {
+  bool begins = false;
   if (!ledger.moving || ledger.moving->slots != slots || ledger.moving->level != level) {
     if (ledger.moving) end_move(ledger);
+    begins = true;
     ledger.moving.emplace();
     ledger.moving->slots = slots;
     ledger.moving->level = level;
     choose_tables(ledger);
     for (auto& pool : ledger.pools) pool.watch_freed(true);
-    for (uint32_t t = 0; t < ledger.pools.size(); ++t) {
-      slot_set goes{ledger.pools[t].slots()};
-      for (uint32_t slot = 0; slot < goes.slots(); ++slot)
-        if (leaves(*ledger.moving, t, slot)) goes.insert(std::vector<slot_run>{{slot, 1}});
-      ledger.prefixes[t].forget(ledger.pools[t], goes);
-    }
   }
   forget_freed(ledger);
-  for (uint32_t t = 0; t < ledger.pools.size(); ++t)
-    if (!find_places(ledger, t, left_of(ledger, t))) {
-      end_move(ledger);
-      return false;
-    }
-  return true;
+  bool found = has_room(ledger);
+  for (uint32_t t = 0; found && t < ledger.pools.size(); ++t)
+    found = find_places(ledger, t, left_of(ledger, t));
+  if (!found)
+    end_move(ledger);
+  else if (begins)
+    forget_leaving(ledger);
+  return found;
 }
 
 std::vector<kv_move_load> loads_of_move(const kv_ledger& ledger) {
@@ -230,15 +277,22 @@ kv_move_piece next_of_move(kv_ledger& ledger, uint32_t slots_max) {
   release(ledger, holder_of(pin_of_move, 0));
   m.pinned.clear();
   forget_freed(ledger);
-  for (uint32_t t = 0; t < ledger.pools.size(); ++t) {
+  // Tables take turns, and so do the slots of each: those that are decoded meanwhile come again and
+  // again, and the others would wait for them.
+  const auto tables = static_cast<uint32_t>(ledger.pools.size());
+  const auto first = m.pinned_table + 1;
+  for (uint32_t i = 0; i < tables; ++i) {
+    const auto t = (first + i) % tables;
     const auto left = left_of(ledger, t);
     const auto count = length_of(left);
     piece.left += count;
     if (!piece.from.empty() || count == 0) continue;
-    const auto runs = prefix(to_one_table(m.from[t], left), slots_max);
+    const auto runs =
+        prefix(to_one_table(m.from[t], from_slot(left, m.from[t].behind_last)), slots_max);
     if (!find_places(ledger, t, runs)) continue; // it stays left
     piece.left -= length_of(runs);
     piece.from_table = m.pinned_table = t;
+    m.from[t].behind_last = runs.back().first + runs.back().length;
     piece.to_table = m.from[t].into[runs.front().first];
     piece.to = places_of(m.from[t], runs);
     piece.from = m.pinned = runs;

@@ -116,6 +116,41 @@ TEST_CASE("L-M23 a move takes the KV of all sequences along while they decode") 
   CHECK(kept > 2 * moved);
 }
 
+TEST_CASE("L-M23 a move without room leaves the prefix cache as it is") {
+  uint32_t refused = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    ledger_world w{seed, {96}};
+    for (int i = 0; i < 80; ++i) live(w);
+    const auto cached = w.ledger.pools[0].cached();
+    if (begin_move(w.ledger, {12}, false)) continue;
+    CHECK(w.ledger.pools[0].cached() == cached);
+    refused += cached > 0;
+    w.check();
+  }
+  CHECK(refused > 10);
+}
+
+TEST_CASE("L-M23 tables take turns, whatever is decoded in one of them meanwhile") {
+  kv_ledger ledger{{std::chrono::seconds{1}, 0}, ledger_world::tables_of({64, 64})};
+  const sequence_id grows{1}, waits{2};
+  for (const auto id : {grows, waits})
+    REQUIRE(reserve(ledger, {{id, 60, {}, 0, reserve_mode::fresh, 0, {}}}, 0, {}));
+  REQUIRE(ledger.holders.at(grows).member != ledger.holders.at(waits).member);
+  note_filled(ledger, grows, 20, {});
+  note_filled(ledger, waits, 20, {});
+  REQUIRE(begin_move(ledger, {64, 64}, false));
+  uint32_t copied = 0;
+  for (uint32_t piece = 0; piece < 40; ++piece) {
+    const auto x = next_of_move(ledger, 1);
+    REQUIRE(length_of(x.from) == 1);
+    copied += x.from_table == ledger.holders.at(waits).member;
+    note_copied(ledger);
+    note_filled(ledger, grows, 21 + piece, {});
+  }
+  CHECK(copied == 20);
+}
+
 TEST_CASE("L-M25 choices that start again do not wait for the slots that they leave behind") {
   kv_ledger ledger{{std::chrono::seconds{1}, 0}, ledger_world::tables_of({100})};
   const sequence_id first{1}, second{2};
