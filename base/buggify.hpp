@@ -16,8 +16,9 @@ enum class buggify_point : uint8_t {
   remake_fails,   ///< what a member has got of another one is not what that has sent
   other_pipeline, ///< an epoch's batches rotate where others would be chosen, or the reverse
   epoch_again,    ///< an epoch that is whole is opened once more, with the next number
+  pipeline_fails, ///< the pipeline of a planned epoch cannot be made
 };
-constexpr uint32_t buggify_points = 6;
+constexpr uint32_t buggify_points = 7;
 
 namespace odd {
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 namespace lamella::actors {
 
@@ -147,7 +148,11 @@ void node::impl::gather_workers(caf::event_based_actor* self,
   }
   self->request(parts->members, workers_timeout, caf::open_atom_v, built)
       .then(
-          [this, self, ready](const epoch_members& x) {
+          [this, self, ready](epoch_members x) {
+            if (parts->moved_in_vain) {
+              x.empty.resize(x.layout.all());
+              std::iota(x.empty.begin(), x.empty.end(), 0u);
+            }
             parts->workers = std::make_shared<epoch_members>(x);
             if (parts->parity)
               fill_by_parity(self, *parts, x, [ready] { ready(std::nullopt); });
@@ -176,6 +181,7 @@ std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_a
   if (!parts->planned) ++starts; // a generation that takes over is no restart
   parts->base.restarts = starts - 1;
   auto built = build_pipeline(self, *parts);
+  parts->moved_in_vain = false;
   parts->base.lost_role.clear(); // only of the epoch that follows the loss
   parts->base.by_parity = false;
   {

@@ -11,6 +11,7 @@
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/scaling/balancer.hpp"
+#include "base/buggify.hpp"
 #include "config/streams.hpp"
 #include "scheduler/limits.hpp"
 
@@ -47,6 +48,8 @@ public:
     make_scheduler();
     masks_ = keep(parts_.own_threads ? parent_->spawn<caf::detached>(mask_maker)
                                      : parent_->spawn(mask_maker));
+    if (parts_.planned && buggify(buggify_point::pipeline_fails))
+      throw std::runtime_error{"the pipeline cannot be made"};
     make_batches();
     make_prefill_workers();
     if (layout_.tables() > 1)

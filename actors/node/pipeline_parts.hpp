@@ -46,8 +46,11 @@ struct pipeline_parts {
   std::shared_ptr<digest_book> digests;            ///< of its K and V; null without
   uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are reconstructed at once
   uint64_t move_bytes = 32 << 20;    ///< of the pool's KV that are copied at once
-  bool planned = false;   ///< the pipeline to build takes over from one that has ended in order
-  bool moved = false;     ///< KV was copied to its shards
+  bool planned = false; ///< the pipeline to build takes over from one that has ended in order
+  bool moved = false;   ///< KV was copied to its shards
+  /// A pipeline to which KV was moved could not be made: the allocator may have given sequences the
+  /// slots that they would have had there, so that no member has their KV.
+  bool moved_in_vain = false;
   uint32_t returning = 0; ///< where `planned`: sequences that decoded in the one that has ended
   service base;           ///< all but the handles and the epoch
   /// Long computations get a thread of their own; not in simulated time.

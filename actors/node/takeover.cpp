@@ -182,6 +182,7 @@ private:
     try {
       result.children = config_.start();
     } catch (const std::exception& e) {
+      parts.moved_in_vain = parts.moved_in_vain || parts.moved;
       parts.planned = parts.moved = false;
       parts.workers = std::move(before);
       return fail(e.what());
