@@ -1,10 +1,10 @@
 #include "actors/request/chat_input.hpp"
 
+#include "actors/request/chat_turns.hpp"
 #include "actors/request/tool_prompt.hpp"
 
 #include <spdlog/spdlog.h>
 
-#include <map>
 #include <string>
 #include <utility>
 
@@ -85,46 +85,6 @@ model::template_data entry_of(const net::chat_message& m, const model::chat_abil
   return entry;
 }
 
-/// Instructions by roles that the template shows: a developer's are the system's where it knows no
-/// developer, and the system's stand before what the user says where it knows no system.
-std::vector<net::chat_message> told_by_known_roles(std::vector<net::chat_message> messages,
-                                                   const model::chat_abilities& can) {
-  std::vector<net::chat_message> result;
-  const bool knows_system = can.shows("system").any() || !can.shows("user").any();
-  std::string instructions;
-  for (auto& m : messages) {
-    if (m.role == "developer" && !can.knows_developer) m.role = "system";
-    if (m.role == "system" && !knows_system) {
-      instructions += (instructions.empty() ? "" : "\n\n") + m.content;
-      continue;
-    }
-    if (m.role == "user" && !instructions.empty()) {
-      if (!m.parts.empty()) m.parts.insert(m.parts.begin(), instructions + "\n\n");
-      m.content = std::exchange(instructions, {}) + "\n\n" + m.content;
-    }
-    result.push_back(std::move(m));
-  }
-  if (!instructions.empty()) result.push_back({"user", std::move(instructions), {}});
-  return result;
-}
-
-/// Calls and their results by ids of the form that the template shows as names, counted through
-/// the conversation, whatever the client calls them.
-std::vector<net::chat_message> with_named_ids(std::vector<net::chat_message> messages) {
-  std::map<std::string, std::string> named;
-  size_t count = 0;
-  for (auto& m : messages) {
-    for (auto& call : m.tool_calls) {
-      auto id = "functions." + call.name + ":" + std::to_string(count++);
-      named[call.id] = id;
-      call.id = std::move(id);
-    }
-    if (const auto known = named.find(m.tool_call_id); known != named.end() && m.role == "tool")
-      m.tool_call_id = known->second;
-  }
-  return messages;
-}
-
 } // namespace
 
 std::string special_text(const service& s, std::optional<model::token_id> id) {
@@ -171,8 +131,8 @@ model::template_input chat_input(const service& s, const std::vector<net::chat_m
   const bool teaches_another = !native && can.shows_tools && can.shows_calls;
   model::template_data::list list;
   auto told = as_they_are ? messages : told_as_text(messages, tools, s.tool_calls);
-  if (as_they_are && s.tool_calls.ids_are_names) told = with_named_ids(std::move(told));
-  for (const auto& m : told_by_known_roles(std::move(told), can))
+  if (as_they_are) told = with_known_ids(std::move(told), can.ids);
+  for (const auto& m : in_known_turns(std::move(told), can))
     list.push_back(entry_of(m, can, s.tool_calls.takes_texts));
   input.messages = std::move(list);
   input.add_generation_prompt = add_generation_prompt;

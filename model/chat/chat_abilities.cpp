@@ -10,7 +10,10 @@ using object = template_data::object;
 /// Words that no template has of its own.
 const std::string said = "probe-said", said_too = "probe-more";
 const std::string tool_name = "probe_tool", argument = "probe_argument", value = "probe-value";
-const std::string told = "probe-told", result = "probe-result", call_id = "probe0123";
+const std::string told = "probe-told", result = "probe-result";
+/// Ids of each form.
+const std::string call_id = "call_probe_0123456789abcdef", short_id = "probe0123",
+                  named_id = "functions." + tool_name + ":0";
 const std::string thought = "probe-thought";
 
 template_data text_part(const std::string& text) {
@@ -21,7 +24,7 @@ template_data message(const std::string& role, template_data content) {
   return object{{"role", role}, {"content", std::move(content)}};
 }
 
-template_data calling(bool as_text = false, const std::string& id = call_id) {
+template_data calling(bool as_text = false, const std::string& id = short_id) {
   template_data arguments = object{{argument, value}};
   if (as_text) arguments = R"({")" + argument + R"(": ")" + value + R"("})";
   object function{{"name", tool_name}, {"arguments", std::move(arguments)}};
@@ -29,11 +32,20 @@ template_data calling(bool as_text = false, const std::string& id = call_id) {
   return object{{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(calls)}};
 }
 
-template_data result_of(template_data content) {
-  return object{{"role", "tool"},
-                {"content", std::move(content)},
-                {"name", tool_name},
-                {"tool_call_id", call_id}};
+template_data result_of(template_data content, const std::string& id = short_id) {
+  return object{
+      {"role", "tool"}, {"content", std::move(content)}, {"name", tool_name}, {"tool_call_id", id}};
+}
+
+/// An answer with two calls, and their results.
+list two_calls(const std::string& first, const std::string& second) {
+  auto answer = calling(false, first);
+  const auto calls_in = [](template_data& message) -> list& {
+    return std::get<list>(std::get<object>(message.value).back().second.value);
+  };
+  auto other = calling(false, second);
+  calls_in(answer).push_back(calls_in(other).front());
+  return {message("user", "Hi"), answer, result_of(said, first), result_of(said_too, second)};
 }
 
 template_data definitions() {
@@ -111,8 +123,9 @@ public:
   bool names_tools() {
     return shown({message("user", "Hi")}, true).find(tool_name) != std::string::npos;
   }
-  bool lays_out_calls() {
-    const auto answered = shown(talk("tool", result), false);
+  bool lays_out_calls(const std::string& id) {
+    const auto answered =
+        shown({message("user", "Hi"), calling(false, id), result_of(result, id)}, false);
     for (const auto* word : {&tool_name, &value, &result})
       if (answered.find(*word) == std::string::npos) return false;
     return true;
@@ -127,20 +140,68 @@ public:
   }
 
   tool_dialect calls() {
-    const auto named = "functions." + tool_name + ":0";
-    for (const auto& [as_text, id] : {std::pair{false, call_id}, {true, call_id}, {false, named}}) {
+    for (const auto& id : {call_id, short_id, named_id})
+      if (auto dialect = calls_by(id); dialect.template_writes) return dialect;
+    return tool_dialect_of("", tool_name);
+  }
+
+  call_ids ids() {
+    const auto takes = [&](const std::string& id) {
+      return lays_out_calls(id) || calls_by(id).template_writes;
+    };
+    if (takes(call_id)) return call_ids::any;
+    if (takes(short_id)) return call_ids::nine_letters;
+    return takes(named_id) ? call_ids::functions : call_ids::any;
+  }
+
+  /// Whether all that is said in such turns comes out; so, too, where nothing said there does.
+  void look_at_turns(chat_abilities& to) {
+    const auto hi = message("user", "Hi"), answer = message("assistant", "Hello");
+    const auto takes = [&](list messages, bool with_tools = false) {
+      const auto text = shown(std::move(messages), with_tools);
+      return text.find(said) != text.npos && text.find(said_too) != text.npos;
+    };
+    const auto one = [](const char* role) { return message(role, said); };
+    const auto other = [](const char* role) { return message(role, said_too); };
+    const auto& id = to.ids == call_ids::any            ? call_id
+                     : to.ids == call_ids::nine_letters ? short_id
+                                                        : named_id;
+    if (takes({one("user"), answer, other("user")})) {
+      to.takes_two_users = takes({one("user"), other("user")});
+      for (const bool with_tools : {false, true})
+        if (takes({hi, calling(false, id), result_of(said, id), answer, other("user")}, with_tools))
+          to.takes_user_behind_result =
+              to.takes_user_behind_result
+              && takes({hi, calling(false, id), result_of(said, id), other("user")}, with_tools);
+    }
+    if (takes({hi, one("assistant"), hi, other("assistant"), hi}))
+      to.takes_two_answers = takes({hi, one("assistant"), other("assistant"), hi});
+    if (takes({one("system"), other("user")})) {
+      to.takes_two_systems = takes({one("system"), other("system"), hi});
+      to.takes_late_system = takes({hi, answer, one("system"), other("user")});
+    }
+    const auto second = id.substr(0, id.size() - 1) + (id.back() == '1' ? "2" : "1");
+    for (const bool with_tools : {false, true})
+      if (takes({hi, calling(false, id), result_of(said, id), calling(false, second),
+                 result_of(said_too, second)},
+                with_tools))
+        to.takes_two_calls = to.takes_two_calls && takes(two_calls(id, second), with_tools);
+  }
+
+private:
+  /// How calls with that id are written; no template_writes: they are not.
+  tool_dialect calls_by(const std::string& id) {
+    for (const bool as_text : {false, true}) {
       const auto answered =
-          shown({message("user", "Hi"), calling(as_text, id), result_of(result)}, true);
+          shown({message("user", "Hi"), calling(as_text, id), result_of(result, id)}, true);
       if (!lays_out_tools(answered)) continue;
       auto dialect = tool_dialect_of(answered, tool_name);
       dialect.takes_texts = as_text && dialect.template_writes;
-      dialect.ids_are_names = id == named;
       if (dialect.template_writes) return dialect;
     }
     return tool_dialect_of("", tool_name);
   }
 
-private:
   bool knows(const reasoning_marks& marks) {
     switch (marks.form) {
     case answer_form::marks:
@@ -204,7 +265,10 @@ chat_abilities abilities_of(const chat_template& x, const std::string& bos,
     made.content.emplace(role, probe.forms_of(role));
   made.knows_developer = probe.is_known("developer");
   made.shows_tools = probe.names_tools();
-  made.shows_calls = probe.lays_out_calls();
+  made.ids = probe.ids();
+  for (const auto& id : {call_id, short_id, named_id})
+    made.shows_calls = made.shows_calls || probe.lays_out_calls(id);
+  probe.look_at_turns(made);
   return made;
 }
 

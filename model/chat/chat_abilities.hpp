@@ -5,6 +5,7 @@
 #include "model/chat/reasoning.hpp"
 #include "model/chat/tool_dialect.hpp"
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -19,6 +20,13 @@ struct content_forms {
   bool any() const { return text || parts; }
 };
 
+/// Ids of calls that a template takes.
+enum class call_ids : uint8_t {
+  any,
+  nine_letters, ///< and digits: it refuses others
+  functions     ///< functions.NAME:NUMBER: it shows them as the names of the functions
+};
+
 struct chat_abilities {
   std::map<std::string, content_forms, std::less<>> content; ///< by role
   /// Developers have words of their own. A template that lays out any role alike knows none: what
@@ -26,6 +34,15 @@ struct chat_abilities {
   bool knows_developer = false;
   bool shows_tools = false; ///< the name of a tool comes out
   bool shows_calls = false; ///< earlier calls and their results come out, in whatever form
+  call_ids ids = call_ids::any;
+
+  /// Turns that some templates refuse, or leave out.
+  bool takes_two_users = true;          ///< one message of a user behind another
+  bool takes_two_answers = true;        ///< the same of the assistant
+  bool takes_user_behind_result = true; ///< of a call
+  bool takes_two_systems = true;        ///< at the beginning
+  bool takes_late_system = true;        ///< behind an answer
+  bool takes_two_calls = true;          ///< in one answer
 
   /// What of a role's messages comes out.
   content_forms shows(std::string_view role) const;

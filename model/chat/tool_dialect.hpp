@@ -41,8 +41,6 @@ struct tool_dialect {
     std::string before_other{}; ///< before values that are no texts, where that differs
   };
   std::optional<parameter_marks> parameters{};
-  /// The template shows ids of calls, which have to be functions.NAME:NUMBER.
-  bool ids_are_names = false;
   /// Other forms that the model may write a call in instead, each behind the same mark, which this
   /// form does not have. They are told apart by the { that the call begins with or does not.
   std::vector<tool_dialect> also{};

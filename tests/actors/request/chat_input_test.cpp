@@ -155,7 +155,7 @@ TEST_CASE("calls have ids of the form that a template shows as their names") {
       "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>"
       "{{ c.function.arguments|tojson }}<|tool_call_end|>{% endfor %}<|tool_calls_section_end|>"
       "{% endif %}{% if m.role == 'tool' %}({{ m.tool_call_id }}){% endif %}{% endfor %}");
-  CHECK(s.tool_calls.ids_are_names);
+  CHECK(s.chat_can.ids == model::call_ids::functions);
   const auto call = [](const std::string& id) {
     return R"({"role":"assistant","content":"","tool_calls":[{"id":")" + id
            + R"(","type":"function","function":{"name":"frobnicate","arguments":"{\"x\":1}"}}]},)"
@@ -170,6 +170,77 @@ TEST_CASE("calls have ids of the form that a template shows as their names") {
            + id + ")";
   };
   CHECK(text == shown("functions.frobnicate:0") + shown("functions.frobnicate:1") + "go");
+}
+
+namespace {
+
+/// A template of strict turns, as some models have it: one system message, then a user and an
+/// assistant in turns, beside calls and results of nine letters, one call in each answer.
+const std::string strict =
+    "{% set ns = namespace(turn=0) %}"
+    "{% for m in messages %}{% if m.role == 'system' %}"
+    "{% if not loop.first %}{{ raise_exception('system first') }}{% endif %}<S>{{ m.content }}"
+    "{% elif m.role == 'user' or (m.role == 'assistant' and not m.tool_calls) %}"
+    "{% if (m.role == 'user') != (ns.turn % 2 == 0) %}{{ raise_exception('alternate') }}{% endif %}"
+    "{% set ns.turn = ns.turn + 1 %}{{ '<U>' if m.role == 'user' else '<A>' }}{{ m.content }}"
+    "{% elif m.role == 'assistant' %}{% if m.tool_calls|length != 1 %}"
+    "{{ raise_exception('one call') }}{% endif %}{% for c in m.tool_calls %}"
+    "{% if c.id|length != 9 %}{{ raise_exception('nine letters') }}{% endif %}"
+    "<C>{{ m.content }}{{ c.function.name }} {{ c.function.arguments|tojson }} {{ c.id }}"
+    "{% endfor %}{% else %}<R>{{ m.content }} {{ m.tool_call_id }}{% endif %}{% endfor %}";
+
+std::string turn(const std::string& role, const std::string& content) {
+  return R"({"role":")" + role + R"(","content":")" + content + R"("})";
+}
+std::string calls(const std::vector<std::string>& ids) {
+  std::string text;
+  for (const auto& id : ids)
+    text += (text.empty() ? "" : ",") + R"({"id":")" + id
+            + R"(","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}})";
+  return R"({"role":"assistant","content":"ok ","tool_calls":[)" + text + "]}";
+}
+std::string result(const std::string& id, const std::string& content) {
+  return R"({"role":"tool","tool_call_id":")" + id + R"(","content":")" + content + R"("})";
+}
+std::string all(const std::vector<std::string>& messages) {
+  std::string text;
+  for (const auto& m : messages) text += (text.empty() ? "" : ",") + m;
+  return "[" + text + "]";
+}
+
+} // namespace
+
+TEST_CASE("turns that a template refuses are told in turns that it takes") {
+  const auto s = with_template(strict);
+  const auto& can = s.chat_can;
+  CHECK(can.ids == model::call_ids::nine_letters);
+  CHECK_FALSE((can.takes_two_users || can.takes_two_answers || can.takes_user_behind_result
+               || can.takes_two_systems || can.takes_late_system || can.takes_two_calls));
+  const auto u = [](const std::string& x) { return turn("user", x); };
+  const auto a = [](const std::string& x) { return turn("assistant", x); };
+  CHECK(prompt(s, all({u("a"), u("b")})) == "<U>a\n\nb");
+  CHECK(prompt(s, all({u("a"), a("b"), a("c"), u("d")})) == "<U>a<A>b\n\nc<U>d");
+  CHECK(prompt(s, all({turn("system", "i"), turn("developer", "j"), u("a")})) == "<S>i\n\nj<U>a");
+  CHECK(prompt(s, all({turn("system", "i"), u("a"), a("b"), turn("system", "j"), u("c")}))
+        == "<S>i<U>a<A>b<U>j\n\nc");
+  CHECK(prompt(s, all({u("a"), calls({"call_0123456789abcdef"}),
+                       result("call_0123456789abcdef", "r"), u("b")}))
+        == "<U>a<C>ok f {\"x\": 1} call00000<R>r\n\nb call00000");
+  CHECK(
+      prompt(s, all({u("a"), calls({"one", "two"}), result("two", "r2"), result("one", "r1")}))
+      == "<U>a<C>ok f {\"x\": 1} call00000<R>r1 call00000<C>f {\"x\": 1} call00001<R>r2 call00001");
+}
+
+TEST_CASE("turns that a template takes stay as they are") {
+  const auto s = with_template(
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "{{ c.function.name }} {{ c.function.arguments|tojson }} {{ c.id }}{% endfor %}{% endfor %}");
+  const auto& can = s.chat_can;
+  CHECK(can.ids == model::call_ids::any);
+  CHECK((can.takes_two_users && can.takes_two_answers && can.takes_user_behind_result
+         && can.takes_two_systems && can.takes_late_system && can.takes_two_calls));
+  CHECK(prompt(s, all({turn("user", "a"), turn("system", "i"), turn("user", "b")}))
+        == "<user>a<system>i<user>b");
 }
 
 TEST_CASE("a template that cannot be used says why, where it is asked for") {

@@ -222,8 +222,6 @@ TEST_CASE_FIXTURE(tools, "values of lists are JSON, with Python's words read as 
     CHECK_MESSAGE(tests::takes(must, x.answer), x.answer);
     for (const size_t piece : {1, 3, 1000}) CHECK(read(dialect, *this, x.answer, piece) == x.read);
   }
-  CHECK(family_of("Kimi K2").ids_are_names);
-  CHECK_FALSE(family_of("LFM2").ids_are_names);
 }
 
 TEST_CASE_FIXTURE(tools, "texts that must be more than text are refused where a tool is strict") {
