@@ -16,14 +16,10 @@ constexpr size_t stop_token_ids_max = 256;
 constexpr size_t template_kwargs_bytes_max = 8 << 10;
 
 /// Fields that have no effect here but are part of the published schema.
-constexpr std::array<std::string_view, 8> without_effect{"user",
-                                                         "safety_identifier",
-                                                         "metadata",
-                                                         "store",
-                                                         "prompt_cache_key",
-                                                         "prompt_cache_retention",
-                                                         "reasoning_effort",
-                                                         "verbosity"};
+constexpr std::array<std::string_view, 7> without_effect{
+    "user",     "safety_identifier", "metadata",
+    "store",    "prompt_cache_key",  "prompt_cache_retention",
+    "verbosity"};
 
 uint32_t token_id(const json_value& value, const std::string& path, const api_limits& limits) {
   const uint32_t max = limits.vocabulary ? limits.vocabulary - 1 : INT32_MAX;

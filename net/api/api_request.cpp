@@ -1,6 +1,7 @@
 #include "net/api/api_request.hpp"
 
 #include "net/api/api_fields.hpp"
+#include "net/api/reasoning_switches.hpp"
 #include "net/api/unsupported_fields.hpp"
 #include "net/http/api_error.hpp"
 
@@ -117,7 +118,9 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, chat_unsupported);
     check_combinations(p);
+    const auto effort = body.optional_string("reasoning_effort", {1, 64});
     request.unknown = take_unknown(body, limits);
+    if (effort) tell_effort(request, *effort, "reasoning_effort", limits);
     return request;
   });
 }

@@ -3,6 +3,7 @@
 #include "base/json_writer.hpp"
 #include "net/api/api_fields.hpp"
 #include "net/api/api_request.hpp"
+#include "net/api/reasoning_switches.hpp"
 
 #include <array>
 
@@ -238,24 +239,31 @@ void read_stop_sequences(json_object_reader& body, const api_limits& limits, gen
                                               + " decides when the output is complete");
 }
 
-/// `output_config`, and the `output_format` that was its name before.
-void read_output_config(json_object_reader& body, generation_params& p) {
+/// `output_config`, and the `output_format` that was its name before. Gives the effort, if there is
+/// one.
+std::optional<std::string> read_output_config(json_object_reader& body, generation_params& p) {
   auto format = read_flat_format(body, "output_format");
+  std::optional<std::string> effort;
   if (const auto* value = body.find("output_config")) {
     json_object_reader config(*value, "output_config", body);
-    config.optional_string("effort", {1, 64});
+    effort = config.optional_string("effort", {1, 64});
     if (auto x = read_flat_format(config, "format")) format = std::move(x);
   }
   if (format) p.format = std::move(format);
+  return effort;
 }
 
-/// Whether the model thinks is up to its template: this asks only whether an answer shows it.
-bool wants_thinking(json_object_reader& body) {
+/// `thinking`: whether the answer shows it, which it does only where asked to, and what the
+/// template is told where it says more than that.
+void read_thinking(json_object_reader& body, chat_request& to, const api_limits& limits) {
   const auto* value = body.find("thinking");
-  if (value == nullptr) return true;
+  to.params.include_reasoning = value != nullptr;
+  if (value == nullptr) return;
   json_object_reader thinking(*value, "thinking", body);
   for (const char* name : {"budget_tokens", "display"}) thinking.find(name);
-  return thinking.required_string("type", {1, 64}) != "disabled";
+  const auto type = thinking.required_string("type", {1, 64});
+  to.params.include_reasoning = type != "disabled";
+  if (type == "enabled" || type == "disabled") tell_thinking(to, type == "enabled", limits);
 }
 
 /// A bound of 0 has the prompt computed and cached, and nothing else; what asks for more is refused
@@ -287,7 +295,6 @@ chat_request read_prompt(json_object_reader& body, const api_limits& limits) {
   request.tools = read_tools(body);
   request.template_kwargs = read_template_kwargs(body);
   for (const char* name : without_effect) body.find(name);
-  wants_thinking(body);
   return request;
 }
 
@@ -300,9 +307,9 @@ chat_request parse_messages_request(std::string_view text, const api_limits& lim
       throw invalid_value("messages", "messages must end with one of the user, or with a text of "
                                       "the assistant, which the answer continues");
     auto& p = request.params = read_generation(body, limits, 0);
-    p.include_reasoning = wants_thinking(body);
+    read_thinking(body, request, limits);
     body.require("max_tokens");
-    read_output_config(body, p);
+    const auto effort = read_output_config(body, p);
     read_stop_sequences(body, limits, p);
     if (request.tools.active()) refuse_endless(p);
     refuse_other_ends(p, "stop_sequences");
@@ -311,6 +318,7 @@ chat_request parse_messages_request(std::string_view text, const api_limits& lim
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, unsupported);
     request.unknown = take_unknown(body, limits);
+    if (effort) tell_effort(request, *effort, "output_config.effort", limits);
     return request;
   });
 }
@@ -318,9 +326,11 @@ chat_request parse_messages_request(std::string_view text, const api_limits& lim
 chat_request parse_count_tokens_request(std::string_view text, const api_limits& limits) {
   return parse_body(text, limits, [&](json_object_reader& body) {
     auto request = read_prompt(body, limits);
-    body.find("output_config");
+    read_thinking(body, request, limits);
+    const auto effort = read_output_config(body, request.params);
     refuse_unsupported(body, unsupported);
     request.unknown = take_unknown(body, limits);
+    if (effort) tell_effort(request, *effort, "output_config.effort", limits);
     return request;
   });
 }

@@ -209,8 +209,12 @@ private:
 
   std::string close_block() {
     if (!open_) return {};
+    std::string out;
+    if (in_thinking_) // Anthropic's clients wait for it; thinking is not signed here
+      out = delta(
+          [](json_writer& w) { w.member("type", "signature_delta").member("signature", ""); });
     open_ = in_thinking_ = false;
-    return event("content_block_stop", [&](json_writer& w) { w.member("index", block_++); });
+    return out + event("content_block_stop", [&](json_writer& w) { w.member("index", block_++); });
   }
 
   response_head head_;

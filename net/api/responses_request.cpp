@@ -2,6 +2,7 @@
 
 #include "base/json_writer.hpp"
 #include "net/api/api_fields.hpp"
+#include "net/api/reasoning_switches.hpp"
 
 #include <algorithm>
 #include <array>
@@ -69,12 +70,13 @@ std::string read_metadata(json_object_reader& body) {
   return to_json(*value);
 }
 
-std::string read_reasoning(json_object_reader& body) {
+/// `effort`: that of it, if there is one.
+std::string read_reasoning(json_object_reader& body, std::optional<std::string>& effort) {
   const auto* value = body.find("reasoning");
   if (value == nullptr) return R"({"effort":null,"summary":null})";
   json_object_reader reasoning(*value, "reasoning", body);
-  // They have no effect on models that know no effort.
-  for (const char* name : {"effort", "summary", "generate_summary", "context", "mode"})
+  effort = reasoning.optional_string("effort", {1, 64});
+  for (const char* name : {"summary", "generate_summary", "context", "mode"}) // without effect
     reasoning.optional_string(name, {1, 64});
   return to_json(*value);
 }
@@ -132,8 +134,9 @@ std::optional<std::string> repeated(json_object_reader& body, const std::string&
   return text;
 }
 
-/// What is repeated as it came, and the bounds of the answer.
-void read_facts(json_object_reader& body, const api_limits& limits, responses_request& to) {
+/// What is repeated as it came, and the bounds of the answer. Gives the effort, if there is one.
+std::optional<std::string> read_facts(json_object_reader& body, const api_limits& limits,
+                                      responses_request& to) {
   auto& facts = to.facts;
   auto& p = to.chat.params;
   facts.max_output_tokens = p.max_tokens =
@@ -145,7 +148,8 @@ void read_facts(json_object_reader& body, const api_limits& limits, responses_re
   if (facts.logprobs) p.logprobs = facts.top_logprobs;
   for (const char* name : {"text", "reasoning"}) repeated(body, name);
   facts.text = read_text(body, p);
-  facts.reasoning = read_reasoning(body);
+  std::optional<std::string> effort;
+  facts.reasoning = read_reasoning(body, effort);
   facts.metadata = read_metadata(body);
   facts.temperature = p.sampling.temperature;
   facts.top_p = p.sampling.top_p;
@@ -161,6 +165,7 @@ void read_facts(json_object_reader& body, const api_limits& limits, responses_re
   text("safety_identifier", facts.safety_identifier);
   text("prompt_cache_key", facts.prompt_cache_key);
   body.optional<uint32_t>("max_tool_calls"); // bounds tools that run on servers
+  return effort;
 }
 
 } // namespace
@@ -175,13 +180,14 @@ responses_request parse_responses_request(std::string_view text, const api_limit
     chat.messages = read_input_items(body, limits);
     chat.tools = read_tool_use(body, tool_form::flat);
     auto& p = chat.params = read_generation(body, limits, 1);
-    read_facts(body, limits, to);
+    const auto effort = read_facts(body, limits, to);
     if (chat.tools.active()) refuse_endless(p);
     chat.template_kwargs = read_template_kwargs(body);
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, unsupported);
     check_combinations(p);
     chat.unknown = take_unknown(body, limits);
+    if (effort) tell_effort(chat, *effort, "reasoning.effort", limits);
     return to;
   });
 }

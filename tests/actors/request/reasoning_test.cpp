@@ -145,13 +145,15 @@ TEST_CASE("responses and messages tell reasoning in items and blocks of its own"
   const std::string asked =
       R"({"model":"tiny","messages":[{"role":"user","content":"Why?"}],"max_tokens":24,"seed":3,)"
       R"("temperature":1)";
-  const auto message = s.post("/v1/messages", asked + "}");
+  const auto message = s.post("/v1/messages", asked + R"(,"thinking":{"type":"adaptive"}})");
   REQUIRE_MESSAGE(message.status == 200, message.body);
   CHECK(text_at(message.json, "content.0.type") == "thinking");
   CHECK(text_at(message.json, "content.0.thinking") == reasoning);
-  const auto quiet = s.post("/v1/messages", asked + R"(,"thinking":{"type":"disabled"}})");
-  REQUIRE_MESSAGE(quiet.status == 200, quiet.body);
-  CHECK(at(quiet.json, "content.0.type").is_null());
+  for (const std::string untold : {"", R"(,"thinking":{"type":"disabled"})"}) {
+    const auto quiet = s.post("/v1/messages", asked + untold + "}");
+    REQUIRE_MESSAGE(quiet.status == 200, quiet.body);
+    CHECK(at(quiet.json, "content.0.type").is_null());
+  }
 }
 
 TEST_CASE("a format is all of an answer whose prompt has ended the reasoning") {
@@ -186,7 +188,8 @@ TEST_CASE("an answer that goes on within the reasoning of its beginning is told 
   const auto message = s.post(
       "/v1/messages", R"({"model":"tiny","messages":[{"role":"user","content":"Why?"},)"
                       R"({"role":"assistant","content":"<think>\nOkay, the user wants to know"}],)"
-                      R"("max_tokens":24,"seed":3,"temperature":1})");
+                      R"("max_tokens":24,"seed":3,"temperature":1,)"
+                      R"("thinking":{"type":"enabled"}})");
   REQUIRE_MESSAGE(message.status == 200, message.body);
   CHECK(text_at(message.json, "content.0.type") == "thinking");
 }

@@ -119,6 +119,9 @@ TEST_CASE("reasoning is a block of thinking before the text, whole and in events
            "\n\nevent: content_block_delta\ndata: "
            R"({"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta",)"
            R"("thinking":"y"}})"
+           "\n\nevent: content_block_delta\ndata: "
+           R"({"type":"content_block_delta","index":0,"delta":{"type":"signature_delta",)"
+           R"("signature":""}})"
            "\n\nevent: content_block_stop\ndata: "
            R"({"type":"content_block_stop","index":0})"
            "\n\nevent: content_block_start\ndata: "
@@ -162,13 +165,14 @@ TEST_CASE("thinking behind a text is a block behind it, whole and in events") {
     if (type == "content_block_start")
       order += index + "+" + *event.find("content_block")->find("type")->get_if<std::string>();
     if (type == "content_block_delta")
-      for (const char* what : {"text", "thinking"})
+      for (const char* what : {"text", "thinking", "signature"})
         if (const auto* said = event.find("delta")->find(what))
           order += index + ":" + *said->get_if<std::string>();
     if (type == "content_block_stop") order += index + "-";
     order += " ";
   }
-  CHECK(order == "0+text 0:a 0- 1+thinking 1:b 1- 2+text 2:c 2- 3+tool_use 3- 4+thinking 4:d 4- ");
+  CHECK(order
+        == "0+text 0:a 0- 1+thinking 1:b 1: 1- 2+text 2:c 2- 3+tool_use 3- 4+thinking 4:d 4: 4- ");
   response_choice choice;
   choice.text = "a\n\nc";
   choice.reasoning = "b";
