@@ -235,7 +235,7 @@ void add_limits(table& t) {
     t.integer(std::string{"limits."} + name, reload::live, minimum, maximum, sentence, field);
   };
   count(
-      "max_n", 1, 128, "Maximum choices (n) of one request.",
+      "max_n", 1, 128, "Maximum choices (n) of one prompt; never more than batching.max_batch.",
       [](settings & s) -> auto& { return s.limits.max_n; });
   t.seconds(
       "limits.request_deadline_seconds", reload::live, second, 86'400 * second,
@@ -268,7 +268,7 @@ void add_limits(table& t) {
       "messages_per_chat", 1, 65'536, "Maximum messages in one chat request.",
       [](settings & s) -> auto& { return s.limits.messages_per_chat; });
   count(
-      "prompts_per_request", 1, 1024, "Maximum prompts in one completion request.",
+      "prompts_per_request", 1, 1024, "Maximum prompts of a completion; times n at most 1024.",
       [](settings & s) -> auto& { return s.limits.prompts_per_request; });
   count(
       "best_of", 1, 128, "Maximum best_of of a completion request.",

@@ -241,7 +241,7 @@ struct net_settings {
 
 /// Limits of one request and of the queue.
 struct limits_settings {
-  uint32_t max_n = 8;
+  uint32_t max_n = 128;
   milliseconds request_deadline{600'000}; ///< `request_deadline_seconds`
   uint32_t queue_requests = 512;
   uint64_t queue_tokens = 2'000'000;
@@ -250,7 +250,7 @@ struct limits_settings {
   uint32_t tokens_per_request = 65'536; ///< n x prompts x max_tokens
   std::optional<uint64_t> bodies_bytes; ///< nothing: four of the largest, at least 256 MiB
   uint32_t messages_per_chat = 2048;
-  uint32_t prompts_per_request = 16;
+  uint32_t prompts_per_request = 128;
   uint32_t best_of = 20;
   uint32_t top_logprobs = 20;
   uint32_t prompt_logprobs = 262'144;

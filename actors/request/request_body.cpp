@@ -218,14 +218,22 @@ size_t ask_for_scores(request_reading& to, const service& s) {
   return tokens * (of_token + of_value * *alternatives);
 }
 
+/// Bytes by which the prompts, echoed before each choice, are more than what the body had of them.
+size_t echoed_bytes(const request_reading& x) {
+  size_t bytes = 0;
+  if (x.echo)
+    for (const auto& text : x.prompt_texts) bytes += text.size() * (x.params.n - size_t{1});
+  return bytes;
+}
+
 /// What takes the place of the body in the memory for bodies, from before the first device works.
 void hold(request_reading& to, net::http_body body, size_t bytes) {
   body.text.clear();
   body.text.shrink_to_fit();
   if (!body.share.hold(bytes))
-    throw net::no_capacity("the memory for request bodies, of which log probabilities of prompts "
-                           "and what responses repeat are a part, is full (limits.bodies_bytes): "
-                           "retry soon");
+    throw net::no_capacity("the memory for request bodies, of which log probabilities of prompts, "
+                           "echoes and what responses repeat are a part, is full "
+                           "(limits.bodies_bytes): retry soon");
   to.share = std::move(body.share);
 }
 
@@ -252,7 +260,7 @@ void read(request_reading& to, const service& s, net::http_exchange& exchange, n
   for (const auto& p : to.prompts) longest = std::max<uint64_t>(longest, p.size());
   to.max_tokens = net::resolve_max_tokens(to.params, longest, tokens_of_a_sequence(s),
                                           to.prompts.size(), s.rules.limits, prompt_field);
-  kept += ask_for_scores(to, s);
+  kept += ask_for_scores(to, s) + echoed_bytes(to);
   hold(to, std::move(body), kept);
 }
 

@@ -48,6 +48,9 @@ void check_prompt_logprobs(uint64_t tokens, uint32_t alternatives, uint32_t choi
 /// Checks across several fields.
 void check_combinations(const generation_params& params);
 
+/// The most sequences of one request: prompts x n, or x best_of where that is more.
+inline constexpr uint64_t choices_max = 1'024;
+
 /// Throws api_error where all choices of all prompts may have more tokens than a request may. Comes
 /// after the check against the context, by which clients know how to go on.
 void check_budget(const generation_params& params, size_t prompts, const api_limits& limits);

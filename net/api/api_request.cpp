@@ -60,6 +60,19 @@ std::vector<prompt_input> read_prompts(const json_value& value, const api_limits
   return prompts;
 }
 
+/// Throws api_error where `prompts` prompts with their choices are more than choices_max.
+void check_choices(const generation_params& p, size_t prompts) {
+  const uint64_t choices = uint64_t{p.drawn()} * prompts;
+  if (choices <= choices_max) return;
+  const std::string field = p.drawn() == 1 ? "prompt" : p.drawn() > p.n ? "best_of" : "n";
+  throw invalid_value(field, (p.drawn() > p.n ? "best_of x prompts is " : "n x prompts is ")
+                                 + std::to_string(p.drawn()) + " x " + std::to_string(prompts)
+                                 + " = " + std::to_string(choices) + ", at most "
+                                 + std::to_string(choices_max)
+                                 + " are allowed: send fewer prompts at once, or ask for fewer "
+                                   "choices");
+}
+
 /// `add_generation_prompt`, `continue_final_message`, and `prefix` of the last message, which means
 /// the same.
 prompt_end read_prompt_end(json_object_reader& body, const std::vector<chat_message>& messages) {
@@ -142,6 +155,7 @@ completion_request parse_completion_request(std::string_view text, const api_lim
                                          + std::to_string(p.n));
     if (p.best_of > p.n && p.stream)
       throw invalid_value("best_of", "best_of greater than n is not allowed with stream: true");
+    check_choices(p, request.prompts.size());
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, completion_unsupported);
     check_combinations(p);

@@ -23,8 +23,8 @@ class http_headers;
 struct api_limits {
   json_limits json;
   uint32_t messages = 2'048;  ///< per chat
-  uint32_t prompts = 16;      ///< per legacy call
-  uint32_t max_n = 8;         ///< at most 128
+  uint32_t prompts = 128;     ///< per legacy call; times n (or best_of) at most choices_max
+  uint32_t max_n = 128;       ///< at most 128
   uint32_t best_of = 20;      ///< legacy calls
   uint32_t top_logprobs = 20; ///< alternatives to a token; at most 20
   /// Log probabilities of prompts: tokens x (1 + alternatives) x choices; 0: none are given.

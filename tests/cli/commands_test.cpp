@@ -134,7 +134,7 @@ TEST_CASE("config show and diff tell values and where they come from") {
   CHECK(has(got.out, "pools.prefill.members: 1 -> 3 (restart)\n"));
   got = run_shell(folder / ".", "lamella config diff --json");
   CHECK(got.out
-        == "{\"version\":1,\"differences\":[{\"key\":\"limits.max_n\",\"before\":\"8\",\"after\":"
+        == "{\"version\":1,\"differences\":[{\"key\":\"limits.max_n\",\"before\":\"128\",\"after\":"
            "\"3\",\"reload\":\"live\"}]}\n");
   got = run_shell(folder / ".", "lamella config schema");
   CHECK(got.code == 0);

@@ -266,7 +266,7 @@ TEST_CASE("files are searched in the documented order") {
   const auto text = [](int n) {
     return "version: 1\nlimits: {max_n: " + std::to_string(n) + "}\n";
   };
-  CHECK(level() == 8);
+  CHECK(level() == 128);
   from.system_directory = folder.write("etc/lamella.yaml", text(1)).parent_path();
   CHECK(level() == 1);
   from.environment["HOME"] = folder.path().string();

@@ -208,4 +208,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("prompts echoed before several choices are a part of the memory for bodies") {
+  struct row {
+    uint32_t choices;
+    size_t room;
+    bool fits;
+  };
+  for (const auto& x : {row{1, 100, true}, row{2, 100, false}, row{2, size_t{1} << 20, true}}) {
+    CAPTURE(x.choices);
+    request_world w{completion_body(300, 1, 5, R"(,"echo":true,"n":)" + std::to_string(x.choices)),
+                    environment{}, 65'536, std::make_shared<aside_book>()};
+    const auto memory = std::make_shared<byte_budget>(x.room);
+    w.exchange->limit_memory(memory);
+    w.run_job();
+    CHECK(w.exchange->status == (x.fits ? 0 : 503));
+    CHECK((memory->held() > 0) == (x.fits && x.choices > 1));
+    w.exchange->disconnect();
+    w.settle();
+    if (x.fits) w.books.scheduler->promises.front().deliver(caf::make_error(ec::cancelled));
+    w.settle();
+    CHECK(w.over);
+    CHECK(memory->held() == 0);
+  }
+}
+
 } // namespace lamella::actors::test

@@ -29,7 +29,7 @@ TEST_CASE("legacy prompts come in four shapes") {
     CHECK(f.status == 400);
     CHECK(f.param == param);
   }
-  CHECK(legacy_failure(R"({"model":"m","prompt":[)" + repeat("\"a\",", 16) + "\"a\"]}").param
+  CHECK(legacy_failure(R"({"model":"m","prompt":[)" + repeat("\"a\",", 128) + "\"a\"]}").param
         == "prompt");
   api_limits limits;
   limits.vocabulary = 10;
@@ -65,6 +65,27 @@ TEST_CASE("legacy fields differ from those of a chat") {
   CHECK(f.param == "best_of");
   CHECK(f.message.find('2') != std::string::npos);
   CHECK(legacy_failure(legacy(R"("logprobs":4)"), tight).param == "logprobs");
+}
+
+TEST_CASE("a completion has up to 128 prompts, 128 choices of each and 1024 of all together") {
+  const auto of = [](size_t prompts, const std::string& more) {
+    return R"({"model":"m","max_tokens":0,"prompt":[)" + repeat("\"a\",", prompts - 1) + "\"a\"]"
+           + (more.empty() ? "" : ",") + more + "}";
+  };
+  CHECK(parse_completion_request(of(128, ""), {}).prompts.size() == 128);
+  CHECK(parse_completion_request(of(8, R"("n":128)"), {}).params.n == 128);
+  CHECK(legacy_failure(of(128, R"("n":8)")).status == 0);
+  const failure f = legacy_failure(of(128, R"("n":9)"));
+  CHECK(f.status == 400);
+  CHECK(f.code == "invalid_value");
+  CHECK(f.param == "n");
+  CHECK(f.message
+        == "n x prompts is 9 x 128 = 1152, at most 1024 are allowed: send fewer prompts at once, "
+           "or ask for fewer choices");
+  CHECK(legacy_failure(of(128, R"("best_of":9)")).param == "best_of");
+  api_limits many;
+  many.prompts = 2000;
+  CHECK(legacy_failure(of(1025, ""), many).param == "prompt");
 }
 
 TEST_CASE("tokens of choices that are drawn and not told are a part of a request's") {

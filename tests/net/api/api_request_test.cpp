@@ -122,7 +122,7 @@ TEST_CASE("values out of range or of the wrong type are 400 and name the field")
       {R"("seed":-9223372036854775809)", "seed"},
       {R"("seed":1e40)", "seed"},
       {R"("n":0)", "n"},
-      {R"("n":9)", "n"},
+      {R"("n":129)", "n"},
       {R"("n":-1)", "n"},
       {R"("max_tokens":0)", "max_tokens"},
       {R"("max_tokens":-5)", "max_tokens"},
