@@ -48,12 +48,14 @@ json_schema_compiler::members_of(const std::vector<schema_view>& views) {
   };
   for (const auto& x : views) add_names(x, out);
   for (const auto& x : views)
-    if (const auto* named = x.object("properties"))
+    if (const auto* named = x.object("properties")) {
+      out.has_properties = out.has_properties || named->empty();
       for (const auto& [name, schema] : *named) {
         check_name(x, name, "properties");
         member(name);
         out.has_properties = out.has_properties || !(schema == json_value(false));
       }
+    }
   for (const auto& x : views) {
     const auto* required = x.find("required");
     if (required == nullptr) continue;

@@ -34,6 +34,19 @@ TEST_CASE("objects have their properties in order, and those that are required")
          {R"({"type":"object","additionalProperties":false})", {"{}"}, {"{\"a\":1}"}}});
 }
 
+TEST_CASE("objects with empty properties have no members, unless others are allowed") {
+  check({{R"({"type":"object","properties":{}})", {"{}", "{ }"}, {"{\"a\":1}"}},
+         {R"({"properties":{},"required":["x"]})", {"{\"x\":1}"}, {"{}", "{\"x\":1,\"y\":1}"}},
+         {R"({"type":"object","properties":{},"additionalProperties":true})", {"{\"a\":1}"}, {}},
+         {R"({"type":"object","properties":{},"patternProperties":{"^a":true}})",
+          {"{\"a\":1}"},
+          {"{\"b\":1}"}},
+         {R"({"allOf":[{"properties":{}},{"properties":{"a":true}}]})",
+          {"{}", "{\"a\":1}"},
+          {"{\"b\":1}"}},
+         {R"({"type":"object","properties":{"x":false}})", {"{}", "{\"a\":1}"}, {"{\"x\":1}"}}});
+}
+
 TEST_CASE("other members have other names and their own schema") {
   check({{R"({"type":"object","properties":{"name":{"type":"string"}},"required":["name"],
               "additionalProperties":{"type":"integer"}})",
