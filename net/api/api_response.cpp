@@ -66,7 +66,8 @@ void write_chat_logprobs(json_writer& w, const std::vector<token_logprobs>* entr
   w.null_member("refusal").end_object();
 }
 
-/// Four parallel arrays; returns the offset after the last token.
+/// Four parallel arrays, where the token itself is always one of the alternatives; returns the
+/// offset after the last token.
 uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>* entries,
                                uint64_t offset) {
   w.key("logprobs");
@@ -97,6 +98,9 @@ uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>
       w.member(name, finite(other.logprob));
       names.push_back(std::move(name));
     }
+    const auto own = valid_utf8(entry.bytes);
+    if (std::find(names.begin(), names.end(), own) == names.end())
+      w.member(own, finite(*entry.logprob));
     w.end_object();
   }
   w.end_array().key("text_offset").begin_array();

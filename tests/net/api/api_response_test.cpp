@@ -66,13 +66,29 @@ TEST_CASE("a legacy answer has text, and logprobs as four arrays") {
   response_head legacy = head;
   legacy.id = "cmpl-1";
   legacy.service_tier = true;
-  CHECK(completion_body(legacy, std::span(&choice, 1), usage)
-        == R"({"id":"cmpl-1","object":"text_completion","created":1700000000,"model":"m",)"
-           R"("system_fingerprint":"lamella-1.2.3-0badcafe","service_tier":"default","choices":)"
-           R"([{"index":3,"text":"x theé","logprobs":{"tokens":["x"," the","é"],"token_logprobs":)"
-           "[null,-0.5,-1.0],\"top_logprobs\":[null,{\" the\":-0.5,\"\uFFFD\":-9999.0},{}],"
-           R"("text_offset":[0,1,5]},"finish_reason":"stop","stop_reason":2}],"usage":)"
-               + usage_text + "}");
+  CHECK(
+      completion_body(legacy, std::span(&choice, 1), usage)
+      == R"({"id":"cmpl-1","object":"text_completion","created":1700000000,"model":"m",)"
+         R"("system_fingerprint":"lamella-1.2.3-0badcafe","service_tier":"default","choices":)"
+         R"([{"index":3,"text":"x theé","logprobs":{"tokens":["x"," the","é"],"token_logprobs":)"
+         "[null,-0.5,-1.0],\"top_logprobs\":[null,{\" the\":-0.5,\"\uFFFD\":-9999.0},{\"é\":-1.0}],"
+         R"("text_offset":[0,1,5]},"finish_reason":"stop","stop_reason":2}],"usage":)"
+             + usage_text + "}");
+}
+
+TEST_CASE("a legacy answer tells the token itself beside the best ones, once") {
+  response_choice choice;
+  choice.text = "abc";
+  choice.logprobs = {{"a", -3, {{"x", -0.5}, {"y", -1}}},
+                     {"b", -0.5, {{"b", -0.5}, {"x", -1}}},
+                     {"c", -INFINITY, {}}};
+  const auto body = completion_body(head, std::span(&choice, 1), usage);
+  CHECK(body.find(R"("top_logprobs":[{"x":-0.5,"y":-1.0,"a":-3.0},{"b":-0.5,"x":-1.0},)"
+                  R"({"c":-9999.0}])")
+        != std::string::npos);
+  stream_chunks chunks(stream_chunks::style::completion, head, false, false);
+  CHECK(chunks.text(0, "abc", &*choice.logprobs).find(R"("y":-1.0,"a":-3.0})")
+        != std::string::npos);
 }
 
 TEST_CASE("the metrics object is there when asked for") {
@@ -303,8 +319,8 @@ TEST_CASE("an echoed prompt's offsets count the text that is returned, and null 
   choice.logprobs = std::vector<token_logprobs>{
       {"<s>", std::nullopt, {}, 0}, {"h", -1, {}, 1}, {"\xC3", -2, {}, 1}, {"\xA9", -3, {}, 0}};
   const auto body = completion_body(head, std::span(&choice, 1), usage);
-  CHECK(body.find(R"("token_logprobs":[null,-1.0,-2.0,-3.0],"top_logprobs":[null,{},{},{}],)"
-                  R"("text_offset":[0,0,1,2])")
+  CHECK(body.find("\"token_logprobs\":[null,-1.0,-2.0,-3.0],\"top_logprobs\":[null,{\"h\":-1.0},"
+                  "{\"\uFFFD\":-2.0},{\"\uFFFD\":-3.0}],\"text_offset\":[0,0,1,2]")
         != std::string::npos);
 }
 
