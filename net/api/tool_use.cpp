@@ -45,6 +45,8 @@ tool read_tool(const json_value& value, const std::string& path, tool_form form)
   return out;
 }
 
+size_t most_tools(tool_form form) { return form == tool_form::nested ? chat_tools_max : tools_max; }
+
 /// The fields of a function that a choice names.
 json_object_reader chosen_function(json_object_reader& item, tool_form form) {
   require_function(item);
@@ -72,7 +74,7 @@ void choose_some(tool_use& use, const json_value& value, const json_object_reade
                                                     + " must be auto or required, not "
                                                     + to_json(json_value(mode)));
     const auto path = allowed.path("tools");
-    const auto& items = json_items(allowed.require("tools"), path, {1, tools_max});
+    const auto& items = json_items(allowed.require("tools"), path, {1, most_tools(form)});
     std::vector<std::string> names;
     for (size_t i = 0; i < items.size(); ++i) {
       json_object_reader item(items[i], json_index(path, i), allowed);
@@ -165,7 +167,7 @@ void keep_tools(tool_use& use, const std::vector<std::string>& names, const std:
 tool_use read_tool_use(json_object_reader& body, tool_form form) {
   tool_use use;
   if (const auto* value = body.find("tools")) {
-    const auto& items = json_items(*value, "tools", {0, tools_max});
+    const auto& items = json_items(*value, "tools", {0, most_tools(form)});
     for (size_t i = 0; i < items.size(); ++i)
       add_tool(use, read_tool(items[i], json_index("tools", i), form), "tools");
   }

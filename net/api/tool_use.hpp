@@ -60,7 +60,9 @@ void add_tool(tool_use& use, tool one, const std::string& field);
 /// Leaves the tools of these names, which stand at `field`.
 void keep_tools(tool_use& use, const std::vector<std::string>& names, const std::string& field);
 
-inline constexpr size_t tools_max = 128, calls_max = 128, arguments_bytes_max = 1 << 20;
+/// The most tools of a chat, as OpenAI has it, and those of responses and messages.
+inline constexpr size_t chat_tools_max = 128, tools_max = 1'024;
+inline constexpr size_t calls_max = 128, arguments_bytes_max = 1 << 20;
 
 /// The `tool_calls` of a message, or its one `function_call`, as they were named before; none where
 /// there are none.

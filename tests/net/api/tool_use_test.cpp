@@ -1,5 +1,7 @@
 #include "net/api/tool_use.hpp"
 
+#include "net/api/messages_request.hpp"
+#include "net/api/responses_request.hpp"
 #include "tests/net/api/api_bodies.hpp"
 
 #include <doctest/doctest.h>
@@ -71,6 +73,32 @@ TEST_CASE("a choice of allowed tools leaves those, to be called or not") {
         == "tool_choice.allowed_tools.tools");
   CHECK(param("auto", R"({"type":"custom","name":"now"})")
         == "tool_choice.allowed_tools.tools[0].type");
+}
+
+TEST_CASE("chats have up to 128 tools, responses and messages up to 1024") {
+  const auto tools = [](size_t count, const char* before, const char* behind) {
+    std::string all = R"("tools":[)";
+    for (size_t i = 0; i < count; ++i)
+      all += (i > 0 ? "," : "") + std::string{before} + "f" + std::to_string(i) + behind;
+    return all + "]}";
+  };
+  const auto chat_of = [&](size_t count) {
+    return R"({"model":"m","messages":[{"role":"user","content":"hi"}],)"
+           + tools(count, R"({"type":"function","function":{"name":")", "\"}}");
+  };
+  const auto response_of = [&](size_t count) {
+    return R"({"model":"m","input":"hi",)" + tools(count, R"({"type":"function","name":")", "\"}");
+  };
+  const auto message_of = [&](size_t count) {
+    return R"({"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}],)"
+           + tools(count, R"({"name":")", R"(","input_schema":{"type":"object"}})");
+  };
+  CHECK(parse_chat_request(chat_of(128), {}).tools.tools.size() == 128);
+  CHECK(chat_failure(chat_of(129)).param == "tools");
+  CHECK(parse_responses_request(response_of(1024), {}).chat.tools.tools.size() == 1024);
+  CHECK(failure_of([&] { parse_responses_request(response_of(1025), {}); }).param == "tools");
+  CHECK(parse_messages_request(message_of(1024), {}).tools.tools.size() == 1024);
+  CHECK(failure_of([&] { parse_messages_request(message_of(1025), {}); }).param == "tools");
 }
 
 TEST_CASE("what means the same has one key") {
