@@ -149,12 +149,14 @@ private:
 } // namespace
 
 std::vector<chat_message> read_input_items(json_object_reader& body, const api_limits& limits) {
+  const bool continues = body.find("previous_response_id") != nullptr;
+  if (continues && body.find("input") == nullptr) return {};
   const auto& input = body.require("input");
   if (const auto* text = input.get_if<std::string>()) return {chat_message{"user", *text, {}}};
   if (input.get_if<json_value::array>() == nullptr)
     throw invalid_value("input", "input must be a string or an array of items, not "
                                      + std::string(input.kind()));
-  const auto& items = json_items(input, "input", {1, limits.messages});
+  const auto& items = json_items(input, "input", {continues ? 0u : 1u, limits.messages});
   item_reader reader;
   for (size_t i = 0; i < items.size(); ++i) {
     json_object_reader item(items[i], json_index("input", i), body);

@@ -46,8 +46,8 @@ struct responses_request {
 responses_request parse_responses_request(std::string_view body, const api_limits& limits);
 
 /// The items of `input`, or its text, as messages: calls belong to the assistant's message before
-/// them, reasoning to the one behind it. Items that only servers with tools of their own know are
-/// 400 with their place.
+/// them, reasoning to the one behind it. None where `previous_response_id` is given without an
+/// input. Items that only servers with tools of their own know are 400 with their place.
 std::vector<chat_message> read_input_items(json_object_reader& body, const api_limits& limits);
 
 } // namespace lamella::net

@@ -95,6 +95,12 @@ TEST_CASE("a response may be continued, asked for again and forgotten") {
   CHECK(text_of(told.json) == text_of(next.json));
   CHECK(int_at(told.json, "usage.input_tokens") == int_at(next.json, "usage.input_tokens"));
 
+  // Without an input the model goes on behind its own answer.
+  const auto further =
+      s.post(path, R"({"model":"tiny","temperature":0,"previous_response_id":")" + id + "\"}");
+  REQUIRE_MESSAGE(further.status == 200, further.body);
+  CHECK(int_at(further.json, "usage.input_tokens") > int_at(first.json, "usage.input_tokens"));
+
   CHECK(ask(s, "GET", id).body == first.body);
   CHECK(text_at(ask(s, "DELETE", id).json, "id") == id);
   CHECK(ask(s, "GET", id).status == 404);

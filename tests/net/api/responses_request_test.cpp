@@ -123,6 +123,7 @@ TEST_CASE("what a server with tools of its own would know is refused with its pl
         == "input[0].output");
   CHECK(param("", "[]") == "input");
   CHECK(param("", "7") == "input");
+  CHECK(param(R"("previous_response_id":"resp_1")", "7") == "input");
   for (const auto* field : {"background", "conversation", "prompt", "truncation"})
     CHECK(param("\"" + std::string{field} + R"(":"auto")") == field);
   CHECK(param(R"("max_tokens":3)") == "max_tokens");
@@ -136,4 +137,16 @@ TEST_CASE("what a server with tools of its own would know is refused with its pl
     CHECK(param("\"" + field + R"(":{"x":")" + std::string(1 << 20, 'x') + "\"}") == field);
   CHECK(failure_of([] { parse_responses_request(R"({"model":"m"})", {}); }).param == "input");
   CHECK(refused(R"("max_tokens":3)").message.find("max_output_tokens") != std::string::npos);
+}
+
+TEST_CASE("a response that continues another one needs no input") {
+  const std::string more = R"("previous_response_id":"resp_1")";
+  for (const auto* input : {"[]", "null"}) {
+    CAPTURE(input);
+    const auto x = read(more, input);
+    CHECK(x.chat.messages.empty());
+    CHECK(x.facts.previous_id == "resp_1");
+    CHECK(refused(R"("previous_response_id":null)", input).param == "input");
+  }
+  CHECK(parse_responses_request(R"({"model":"m",)" + more + "}", {}).chat.messages.empty());
 }
