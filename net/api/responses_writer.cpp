@@ -71,7 +71,8 @@ void write_usage(json_writer& w, const usage_counts& usage) {
 /// What a response's error is called there.
 std::string_view code_of(const api_error& error) {
   if (error.status == 429) return "rate_limit_exceeded";
-  return error.status < 500 ? "invalid_prompt" : "server_error";
+  // A deadline that has passed is no fault of the prompt.
+  return error.status < 500 && error.status != 408 ? "invalid_prompt" : "server_error";
 }
 
 /// Members that repeat the request.

@@ -235,3 +235,14 @@ TEST_CASE("a response without a word has an empty message, and one that fails sa
   CHECK(*response.find("error")->find("message")->get_if<std::string>() == "broken");
   CHECK(response.find("output")->get_if<json_value::array>()->size() == 1);
 }
+
+TEST_CASE("a response that fails names what failed: the prompt, a rate or the server") {
+  const auto code_of = [](const api_error& error) {
+    const auto writer = make_responses_writer(head, facts_of_plain());
+    const auto events = events_of(in_order({writer->begin(0, {}), writer->error(error, "req-1")}));
+    return *events.back().find("response")->find("error")->find("code")->get_if<std::string>();
+  };
+  CHECK(code_of(deadline_exceeded("too late")) == "server_error");
+  CHECK(code_of(queue_full(1000)) == "rate_limit_exceeded");
+  CHECK(code_of(bad_request("the format is too ambiguous")) == "invalid_prompt");
+}
