@@ -48,7 +48,7 @@ api_error head_too_large(const std::string& what, size_t limit) {
   return refusal(431, "", what + " exceed the limit of " + std::to_string(limit));
 }
 
-void check_body_framing(request_head& head, const http_limits& limits) {
+void check_body_framing(request_head& head) {
   const size_t codings = head.headers.count("transfer-encoding");
   const size_t lengths = head.headers.count("content-length");
   if (codings) {
@@ -67,7 +67,6 @@ void check_body_framing(request_head& head, const http_limits& limits) {
         std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (!digits || ec != std::errc{} || end != value.data() + value.size())
       throw bad_request("Content-Length is not one decimal number");
-    if (head.content_length > limits.body_bytes) throw body_too_large(limits.body_bytes);
   }
 }
 
@@ -156,7 +155,7 @@ request_head parse_head(std::string_view text, const http_limits& limits) {
     throw method_not_allowed(head.method, "GET, HEAD, POST, OPTIONS");
   split_target({message.target().data(), message.target().size()}, head);
   check_host(head);
-  check_body_framing(head, limits);
+  check_body_framing(head);
   if (const std::string* expect = head.headers.find("expect")) {
     if (head.headers.count("expect") > 1 || !equals(*expect, "100-continue"))
       throw bad_request("the only supported Expect is \"100-continue\"");
@@ -165,6 +164,10 @@ request_head parse_head(std::string_view text, const http_limits& limits) {
   head.keep_alive = head.http_1_0 ? has_token(head.headers, "connection", "keep-alive")
                                   : !has_token(head.headers, "connection", "close");
   return head;
+}
+
+void check_length(const request_head& head, const http_limits& limits) {
+  if (head.content_length > limits.body_bytes) throw body_too_large(limits.body_bytes);
 }
 
 namespace {

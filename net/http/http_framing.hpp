@@ -48,8 +48,12 @@ struct request_head {
 };
 
 /// Parses what head_scanner found. Throws api_error: 400 for everything that is not an unambiguous
-/// request, 405 for CONNECT and TRACE, 413 for a length beyond limits.body_bytes.
+/// request, 405 for CONNECT and TRACE.
 request_head parse_head(std::string_view head, const http_limits& limits);
+
+/// Throws api_error, 413, for a length beyond limits.body_bytes. Comes once the form of the
+/// request's errors and the fields for its page are known.
+void check_length(const request_head& head, const http_limits& limits);
 
 /// Takes the chunks of a body apart.
 class chunk_decoder {

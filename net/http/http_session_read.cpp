@@ -141,6 +141,7 @@ void http_session::parse_head_bytes() {
     head_ = parse_head(std::string_view(in_).substr(0, *size), core_->limits);
     errors_ = error_format_of(head_->path);
     page_fields_ = listener_->pages.answer_fields(head_->method, head_->headers);
+    check_length(*head_, core_->limits);
     const std::string bytes = std::exchange(in_, {});
     begin_body(std::string_view(bytes).substr(*size));
   } catch (const api_error& error) {

@@ -89,4 +89,10 @@ TEST_CASE("all answers to a page can be read: streams, the server's own refusals
   const auto refused = client.read_until("\r\n\r\n");
   CHECK(refused.starts_with("HTTP/1.1 400"));
   CHECK(refused.find(let_in) != std::string::npos);
+  raw_client large(server.port("public"));
+  large.send("POST /x HTTP/1.1\r\nHost: x\r\nOrigin: http://a.example\r\n"
+             "Content-Length: 16777217\r\n\r\n");
+  const auto too_large = large.read_until("\r\n\r\n");
+  CHECK(too_large.starts_with("HTTP/1.1 413"));
+  CHECK(too_large.find(let_in) != std::string::npos);
 }

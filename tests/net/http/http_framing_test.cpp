@@ -138,6 +138,19 @@ TEST_CASE("requests with broken or ambiguous framing are refused once and the co
   }
 }
 
+TEST_CASE("a body of messages that is too large is refused in the form of that API") {
+  for (const std::string& announced :
+       {std::string("Content-Length: 16777217\r\n\r\n"),
+        std::string("Transfer-Encoding: chunked\r\n\r\n1000001\r\n")}) {
+    CAPTURE(announced);
+    echo_server echo;
+    const auto answer = echo.exchange("POST /v1/messages HTTP/1.1\r\nHost: x\r\n" + announced);
+    CHECK(status_of(answer) == 413);
+    CHECK(answer.find(R"({"type":"error","error":{"type":"request_too_large",)")
+          != std::string::npos);
+  }
+}
+
 TEST_CASE("requests at the edge of what is allowed are served") {
   const std::string post = "POST /v1?a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
   const std::pair<std::string, std::string> table[] = {
@@ -233,6 +246,7 @@ TEST_CASE("damaged heads are refused or parsed, never worse") {
       const auto size = scanner.scan(text);
       if (!size) continue;
       const request_head head = parse_head(std::string_view(text).substr(0, *size), limits);
+      check_length(head, limits);
       ++parsed;
       CHECK(head.content_length <= limits.body_bytes);
       CHECK((head.path.starts_with('/') || head.path == "*"));
