@@ -82,13 +82,10 @@ net::response_metrics metrics_of(const request_state& st,
   return m;
 }
 
-/// The request's id by the name that clients of Anthropic's API look for, and what of its body and
-/// schemas means nothing.
+/// What of its body and schemas means nothing.
 void add_facts(const request_state& st, net::http_headers& headers) {
   if (!st.ignored_keywords.empty()) headers.add("x-lamella-ignored-keywords", st.ignored_keywords);
   if (!st.ignored_fields.empty()) headers.add("x-lamella-ignored-fields", st.ignored_fields);
-  if (st.route == net::api_route::messages)
-    headers.add("request-id", st.exchange->request().request_id);
 }
 
 net::http_headers json_headers(request_ptr self) {

@@ -309,10 +309,8 @@ http_headers error_headers(const api_error& error) {
 
 void respond_error(http_exchange& exchange, const api_error& error) {
   const auto& request = exchange.request();
-  auto headers = error_headers(error);
-  const auto format = error_format_of(request.path);
-  if (format == error_format::anthropic) headers.add("request-id", request.request_id);
-  exchange.respond(error.status, std::move(headers), error_body(error, request.request_id, format));
+  exchange.respond(error.status, error_headers(error),
+                   error_body(error, request.request_id, error_format_of(request.path)));
 }
 
 } // namespace lamella::net

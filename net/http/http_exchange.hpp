@@ -69,7 +69,7 @@ struct http_body {
 /// pointer without an answer sends 500; dropping it inside a stream cuts the connection.
 ///
 /// The server itself adds `content-length`, `connection`, `date`, `x-request-id` and
-/// `x-lamella-version` to every answer.
+/// `x-lamella-version` to every answer, and `request-id` where the path is one of Anthropic's API.
 class http_exchange {
 public:
   virtual ~http_exchange() = default;

@@ -49,6 +49,8 @@ http_headers http_session::answer_headers(http_headers own, bool keep) const {
   own.set("connection", keep ? "keep-alive" : "close");
   own.set("date", http_date());
   own.set("x-request-id", request_id_);
+  // By this name clients of Anthropic's API look for it.
+  if (errors_ == error_format::anthropic) own.set("request-id", request_id_);
   own.set("x-lamella-version", core_->version);
   for (const auto& [name, value] : page_fields_) own.add(name, value);
   return own;

@@ -148,7 +148,20 @@ TEST_CASE("a body of messages that is too large is refused in the form of that A
     CHECK(status_of(answer) == 413);
     CHECK(answer.find(R"({"type":"error","error":{"type":"request_too_large",)")
           != std::string::npos);
+    CHECK(answer.find("\r\nrequest-id: req-") != std::string::npos);
   }
+}
+
+TEST_CASE("every answer of Anthropic's API has the request's id by its name there, and no other") {
+  echo_server echo;
+  const auto asked = [&](const std::string& path) {
+    return echo.exchange("GET " + path
+                         + " HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n"
+                           "Connection: close\r\n\r\n");
+  };
+  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens", "/v1/messages/x"})
+    CHECK(asked(path).find("\r\nrequest-id: mine\r\n") != std::string::npos);
+  CHECK(asked("/v1/chat/completions").find("\r\nrequest-id: ") == std::string::npos);
 }
 
 TEST_CASE("requests at the edge of what is allowed are served") {
