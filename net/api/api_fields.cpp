@@ -191,9 +191,10 @@ bool shallow(const json_value& value) {
 
 } // namespace
 
-std::vector<std::string> take_unknown(const json_object_reader& body, const api_limits& limits) {
+std::vector<std::string> take_unknown(json_object_reader& body, const api_limits& limits) {
   std::vector<std::string> unknown;
   for (const std::string_view key : body.unread()) {
+    if (body.find(key) == nullptr) continue; // null
     if (key.starts_with('_') || key == "kv_transfer_params")
       throw unsupported_parameter(std::string(key.substr(0, 64)),
                                   "names that start with an underscore and kv_transfer_params are "

@@ -28,9 +28,9 @@ auto parse_body(std::string_view body, const api_limits& limits, Read&& read) {
   }
 }
 
-/// Handles unread fields, at any depth: internal names are 400, unknown ones are 400 when strict,
-/// else returned, each once.
-std::vector<std::string> take_unknown(const json_object_reader& body, const api_limits& limits);
+/// Handles unread fields, at any depth, but for those that are null: internal names are 400,
+/// unknown ones are 400 when strict, else returned, each once.
+std::vector<std::string> take_unknown(json_object_reader& body, const api_limits& limits);
 
 /// sampling, lengths, n, stop, streaming: all but logprobs, which differ by route.
 generation_params read_generation(json_object_reader& body, const api_limits& limits,

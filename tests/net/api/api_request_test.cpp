@@ -69,7 +69,7 @@ TEST_CASE("every field of a chat arrives") {
   CHECK(p.request_id == "id-1");
   CHECK(p.cache_salt == "s");
   CHECK(r.template_kwargs.size() == 1);
-  CHECK(r.unknown == std::vector<std::string>{"new_field", "other"});
+  CHECK(r.unknown == std::vector<std::string>{"new_field"});
 }
 
 TEST_CASE("null means absent everywhere") {
@@ -81,6 +81,14 @@ TEST_CASE("null means absent everywhere") {
   CHECK(r.params.sampling.temperature == 1);
   CHECK(!r.params.max_tokens);
   CHECK(r.unknown.empty());
+  // So do fields that are unknown, and those whose names are internal.
+  api_limits strict;
+  strict.strict = true;
+  const std::string nothing = R"("kv_transfer_params":null,"_x":null,"new_field":null)";
+  for (const auto& limits : {api_limits{}, strict}) {
+    CHECK(parse_chat_request(chat(nothing), limits).unknown.empty());
+    CHECK(legacy_failure(legacy(nothing), limits).status == 0);
+  }
 }
 
 TEST_CASE("a seed is any number of 64 bits, signed or not, and others are told the range") {
