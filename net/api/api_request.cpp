@@ -121,7 +121,7 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     const auto top = body.optional<uint32_t>("top_logprobs", {0, limits.top_logprobs});
     if (body.optional<bool>("logprobs").value_or(false))
       p.logprobs = top.value_or(0);
-    else if (top)
+    else if (top.value_or(0) > 0) // 0 asks for nothing
       throw invalid_value("top_logprobs", "top_logprobs is only allowed with logprobs: true");
     p.prompt_logprobs = read_prompt_logprobs(body, limits, p.stream);
     if (request.tools.active()) refuse_endless(p);

@@ -39,6 +39,14 @@ TEST_CASE("legacy prompts come in four shapes") {
   CHECK(legacy_failure(legacy(R"("stop_token_ids":[10])"), limits).param == "stop_token_ids[0]");
 }
 
+TEST_CASE("no alternatives may be asked for without log probabilities") {
+  for (const char* more : {R"("top_logprobs":0)", R"("logprobs":false,"top_logprobs":0)"}) {
+    CAPTURE(more);
+    CHECK_FALSE(parse_chat_request(chat(more), {}).params.logprobs);
+  }
+  CHECK(parse_chat_request(chat(R"("logprobs":true,"top_logprobs":0)"), {}).params.logprobs == 0u);
+}
+
 TEST_CASE("legacy fields differ from those of a chat") {
   const completion_request plain = parse_completion_request(legacy(), {});
   CHECK(plain.params.max_tokens == 16u);
