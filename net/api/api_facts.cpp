@@ -3,15 +3,30 @@
 #include "base/json_writer.hpp"
 #include "net/api/api_response.hpp"
 
+#include <ctime>
+
 namespace lamella::net {
 
 namespace {
 
+/// Seconds since 1970 as RFC 3339 has them.
+std::string date_of(int64_t seconds) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+/// With the members by which OpenAI's API and Anthropic's describe a model.
 void write_model(json_writer& w, const model_entry& entry) {
   w.begin_object()
       .member("id", entry.id)
       .member("object", "model")
+      .member("type", "model")
+      .member("display_name", entry.id)
       .member("created", entry.created)
+      .member("created_at", date_of(entry.created))
       .member("owned_by", "lamella")
       .member("root", entry.root)
       .null_member("parent")
@@ -27,8 +42,12 @@ std::string models_body(std::span<const model_entry> models) {
   json_writer w;
   w.begin_object().member("object", "list").key("data").begin_array();
   for (const model_entry& entry : models) write_model(w, entry);
-  w.end_array().end_object();
-  return w.take();
+  w.end_array().member("has_more", false);
+  if (models.empty())
+    w.null_member("first_id").null_member("last_id");
+  else
+    w.member("first_id", models.front().id).member("last_id", models.back().id);
+  return w.end_object().take();
 }
 
 std::string model_body(const model_entry& entry) {

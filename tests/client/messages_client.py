@@ -38,6 +38,14 @@ def answers_whole():
     assert blocks.content[0].text == got.content[0].text
 
 
+def describes_its_model():
+    listed = _client.models.list()
+    assert not listed.has_more and listed.first_id == listed.data[0].id, listed
+    got = _client.models.retrieve(_model)
+    assert got.type == "model" and got.id == got.display_name == _model, got
+    assert got.created_at.year >= 2024, got.created_at
+
+
 def streams_the_same():
     whole = _ask()
     with _client.messages.stream(**_fields()) as stream:

@@ -241,10 +241,15 @@ TEST_CASE("foreign text in a message is short and printable") {
 TEST_CASE("models, tokens and version have the documented form") {
   const model_entry entry{"a/b", "a/b", 1700000000, 8192, {{"layers", "30"}}};
   const std::string one =
-      R"({"id":"a/b","object":"model","created":1700000000,"owned_by":"lamella","root":"a/b",)"
-      R"("parent":null,"max_model_len":8192,"meta":{"layers":30}})";
+      R"({"id":"a/b","object":"model","type":"model","display_name":"a/b","created":1700000000,)"
+      R"("created_at":"2023-11-14T22:13:20Z","owned_by":"lamella","root":"a/b","parent":null,)"
+      R"("max_model_len":8192,"meta":{"layers":30}})";
   CHECK(model_body(entry) == one);
-  CHECK(models_body(std::span(&entry, 1)) == R"({"object":"list","data":[)" + one + "]}");
+  CHECK(models_body(std::span(&entry, 1))
+        == R"({"object":"list","data":[)" + one
+               + R"(],"has_more":false,"first_id":"a/b","last_id":"a/b"})");
+  CHECK(models_body({})
+        == R"({"object":"list","data":[],"has_more":false,"first_id":null,"last_id":null})");
   const std::vector<uint32_t> tokens{1, 2, 3};
   CHECK(tokenize_body(tokens, 8192)
         == R"({"count":3,"max_model_len":8192,"tokens":[1,2,3],"token_strs":null})");
