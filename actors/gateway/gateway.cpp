@@ -143,6 +143,7 @@ void answer_response(gateway_ptr self, const exchange_ptr& exchange, const std::
     if (!s.responses || !s.responses->erase(id, caller, now)) throw net::response_not_found(id);
     return exchange->respond(200, json_type, net::deleted_response_body(id));
   }
+  net::refuse_stream_in_query(request.query);
   const auto found = s.responses ? s.responses->find(id, caller, now) : nullptr;
   if (!found) throw net::response_not_found(id);
   // It may be as long as all that is kept, and is copied to be sent.

@@ -66,6 +66,13 @@ void check_query(std::string_view query, std::span<const std::string_view> known
   }
 }
 
+void refuse_stream_in_query(std::string_view query) {
+  for (const auto& x : parameters_of(query))
+    if (x.name == "stream" && x.value != "false")
+      throw unsupported_parameter("stream", "a response that is kept is not streamed again: leave "
+                                            "stream out of the query");
+}
+
 std::vector<std::string> unknown_in_query(std::string_view query) {
   constexpr size_t most = 16;
   std::vector<std::string> names;

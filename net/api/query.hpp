@@ -14,6 +14,10 @@ namespace lamella::net {
 void check_query(std::string_view query, std::span<const std::string_view> known,
                  std::string_view route);
 
+/// Throws api_error (400) where the query asks for a stream, by the name that OpenAI's clients use.
+/// For routes whose answers are always whole.
+void refuse_stream_in_query(std::string_view query);
+
 /// Names that the query of a public route has in vain, each with a ? before it, 16 at most. Clients
 /// send `beta` (Anthropic's) and `api-version` (Azure's) to every server: these are left out.
 std::vector<std::string> unknown_in_query(std::string_view query);

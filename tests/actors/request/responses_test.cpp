@@ -102,6 +102,10 @@ TEST_CASE("a response may be continued, asked for again and forgotten") {
   CHECK(int_at(further.json, "usage.input_tokens") > int_at(first.json, "usage.input_tokens"));
 
   CHECK(ask(s, "GET", id).body == first.body);
+  CHECK(ask(s, "GET", id + "?stream=false").body == first.body);
+  const auto again = ask(s, "GET", id + "?stream=true");
+  CHECK(again.status == 400);
+  CHECK(text_at(again.json, "error.param") == "stream");
   CHECK(text_at(ask(s, "DELETE", id).json, "id") == id);
   CHECK(ask(s, "GET", id).status == 404);
   CHECK(ask(s, "DELETE", id).status == 404);

@@ -58,3 +58,18 @@ TEST_CASE("what public routes do not know is told, a few names at a time") {
   CHECK(unknown_in_query(many).size() == 16);
   CHECK(unknown_in_query(std::string(5000, 'x'))[0].size() == 64);
 }
+
+TEST_CASE("a query that asks for a stream is refused by the name of its field") {
+  for (const char* query :
+       {"stream=true", "a=1&stream=true", "stream", "starting_after=5&stream=1"})
+    try {
+      refuse_stream_in_query(query);
+      FAIL(query);
+    } catch (const api_error& error) {
+      CHECK(error.status == 400);
+      CHECK(error.code == "unsupported_parameter");
+      CHECK(error.param == "stream");
+    }
+  for (const char* query : {"", "stream=false", "include=stream", "a=1"})
+    CHECK_NOTHROW(refuse_stream_in_query(query));
+}
