@@ -154,7 +154,7 @@ void answer_response(gateway_ptr self, const exchange_ptr& exchange, const std::
 
 /// Long texts take long: no other request waits behind them.
 void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route where,
-                  std::string (*answer)(const service&, const std::string&)) {
+                  token_answer (*answer)(const service&, const std::string&)) {
   serving(self);
   const auto& st = self->state;
   const auto run = [server = st.server, metrics = st.config.metrics, exchange, where, answer] {
@@ -163,7 +163,11 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
     try {
       net::check_content(exchange->request().headers);
       const auto body = exchange->take_body();
-      exchange->respond(200, json_type, answer(*server, body.text));
+      auto made = answer(*server, body.text);
+      auto headers = json_type;
+      if (!made.ignored_fields.empty())
+        headers.add("x-lamella-ignored-fields", std::move(made.ignored_fields));
+      exchange->respond(200, std::move(headers), std::move(made.body));
     } catch (const net::api_error& error) {
       status = error.status;
       net::respond_error(*exchange, error);

@@ -6,6 +6,7 @@
 #include "net/api/api_response.hpp"
 #include "net/api/messages_request.hpp"
 #include "net/api/messages_writer.hpp"
+#include "net/api/unsupported_fields.hpp"
 #include "net/http/api_error.hpp"
 
 #include <algorithm>
@@ -152,22 +153,27 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
   return ids;
 }
 
-std::string tokenize(const service& s, const std::string& body) {
+std::string note_unknown(const service& s, const std::vector<std::string>& names) {
+  for (const auto& name : names) s.metrics->unknown_param(name);
+  return net::header_list(names);
+}
+
+token_answer tokenize(const service& s, const std::string& body) {
   const auto request = net::parse_tokenize_request(body, s.rules.limits);
   check_model(s, request.model);
   const auto ids =
       request.prompt
           ? prompt_tokens(s, *request.prompt, request.markers, request.add_special_tokens)
           : chat_tokens(s, request.messages, request.tools, request.template_kwargs, request.end);
-  for (const auto& name : request.unknown) s.metrics->unknown_param(name);
   std::vector<std::string> strings;
   if (request.return_token_strs)
     for (auto id : ids) strings.emplace_back(s.text->token_bytes(id));
-  return net::tokenize_body(ids, tokens_of_a_sequence(s),
-                            request.return_token_strs ? &strings : nullptr);
+  return {net::tokenize_body(ids, tokens_of_a_sequence(s),
+                             request.return_token_strs ? &strings : nullptr),
+          note_unknown(s, request.unknown)};
 }
 
-std::string detokenize(const service& s, const std::string& body) {
+token_answer detokenize(const service& s, const std::string& body) {
   const auto request = net::parse_detokenize_request(body, s.rules.limits);
   check_model(s, request.model);
   for (auto id : request.tokens)
@@ -175,23 +181,21 @@ std::string detokenize(const service& s, const std::string& body) {
       throw net::invalid_value("tokens", "token id " + std::to_string(id)
                                              + " is outside the vocabulary of "
                                              + std::to_string(s.text->vocabulary()));
-  for (const auto& name : request.unknown) s.metrics->unknown_param(name);
-  return net::detokenize_body(s.text->decode(request.tokens));
+  return {net::detokenize_body(s.text->decode(request.tokens)), note_unknown(s, request.unknown)};
 }
 
-std::string count_tokens(const service& s, const std::string& body) {
+token_answer count_tokens(const service& s, const std::string& body) {
   const auto request = net::parse_count_tokens_request(body, s.rules.limits);
   check_model(s, request.model);
   const auto ids =
       chat_tokens(s, request.messages, request.tools, request.template_kwargs, request.end);
-  for (const auto& name : request.unknown) s.metrics->unknown_param(name);
-  return net::token_count_body(ids.size());
+  return {net::token_count_body(ids.size()), note_unknown(s, request.unknown)};
 }
 
-std::string tokenizer_info(const service& s, const std::string&) {
+token_answer tokenizer_info(const service& s, const std::string&) {
   const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
-  return net::tokenizer_info_body(
-      {bos, eos, s.chat_source, s.text->adds_bos(), tokens_of_a_sequence(s)});
+  return {net::tokenizer_info_body(
+      {bos, eos, s.chat_source, s.text->adds_bos(), tokens_of_a_sequence(s)})};
 }
 
 } // namespace lamella::actors

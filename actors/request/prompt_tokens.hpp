@@ -26,11 +26,20 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
                                            model::special markers, bool add_special_tokens = true,
                                            uint64_t most = any_length);
 
+/// Counts fields of a body that mean nothing here. Gives them as a header names them.
+std::string note_unknown(const service& s, const std::vector<std::string>& names);
+
+/// An answer that tells of tokens.
+struct token_answer {
+  std::string body;             ///< JSON
+  std::string ignored_fields{}; ///< of the request's body, for a header; empty: none
+};
+
 /// The answers of /tokenize, /detokenize, /v1/messages/count_tokens and, whatever the body is,
 /// /tokenizer_info. Throw net::api_error.
-std::string tokenize(const service& s, const std::string& body);
-std::string detokenize(const service& s, const std::string& body);
-std::string count_tokens(const service& s, const std::string& body);
-std::string tokenizer_info(const service& s, const std::string& body);
+token_answer tokenize(const service& s, const std::string& body);
+token_answer detokenize(const service& s, const std::string& body);
+token_answer count_tokens(const service& s, const std::string& body);
+token_answer tokenizer_info(const service& s, const std::string& body);
 
 } // namespace lamella::actors

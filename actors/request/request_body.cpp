@@ -25,12 +25,6 @@ auto completion_writer(net::stream_chunks::style style, const net::generation_pa
   };
 }
 
-/// Fields of the body that mean nothing here: counted, and named to the client.
-void note_unknown(request_reading& to, const service& s, const std::vector<std::string>& names) {
-  for (const auto& name : names) s.metrics->unknown_param(name);
-  to.ignored_fields = net::header_list(names);
-}
-
 /// What the beginning that an answer goes on with says of it: the mark may be any number of tokens
 /// before the end of the prompt. `otherwise`: where it says nothing.
 model::reasoning_start reasoning_start_within(std::string_view said,
@@ -79,7 +73,7 @@ void read_chat(request_reading& to, const service& s, std::string_view text) {
   to.model = body.model;
   to.id_prefix = "chatcmpl-";
   to.writer_of = completion_writer(net::stream_chunks::style::chat, to.params);
-  note_unknown(to, s, body.unknown);
+  to.ignored_fields = note_unknown(s, body.unknown);
 }
 
 void read_completion(request_reading& to, const service& s, std::string_view text) {
@@ -103,7 +97,7 @@ void read_completion(request_reading& to, const service& s, std::string_view tex
   to.model = body.model;
   to.id_prefix = "cmpl-";
   to.writer_of = completion_writer(net::stream_chunks::style::completion, to.params);
-  note_unknown(to, s, body.unknown);
+  to.ignored_fields = note_unknown(s, body.unknown);
 }
 
 /// The conversation that a response continues, with what it adds.
@@ -176,7 +170,7 @@ size_t read_response(request_reading& to, const service& s, std::string_view tex
                   facts = std::move(body.facts)](const net::response_head& head) {
     return net::make_responses_writer(head, facts, keeper.of(head.id));
   };
-  note_unknown(to, s, chat.unknown);
+  to.ignored_fields = note_unknown(s, chat.unknown);
   return kept;
 }
 
@@ -200,7 +194,7 @@ void read_message(request_reading& to, const service& s, std::string_view text) 
   to.writer_of = [fills = clipped && room == left](const net::response_head& head) {
     return net::make_messages_writer(head, fills);
   };
-  note_unknown(to, s, body.unknown);
+  to.ignored_fields = note_unknown(s, body.unknown);
 }
 
 /// Log probabilities of prompts, if they are wanted: bounded. Returns the bytes that they take.

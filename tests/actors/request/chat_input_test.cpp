@@ -24,7 +24,7 @@ service with_template(const std::string& source) {
 /// The prompt that a service makes of messages and other fields, or the error's text.
 std::string prompt(const service& s, const std::string& messages, const std::string& more = "") {
   try {
-    const auto answer = parse_json(tokenize(s, R"({"messages":)" + messages + more + "}"));
+    const auto answer = parse_json(tokenize(s, R"({"messages":)" + messages + more + "}").body);
     std::vector<model::token_id> ids;
     for (const auto& id : *answer.find("tokens")->get_if<json_value::array>())
       ids.push_back(static_cast<model::token_id>(*id.get_if<int64_t>()));
@@ -278,7 +278,7 @@ TEST_CASE("integers beyond 64 bits reach templates with their digits") {
 TEST_CASE("markers in a plain prompt are special tokens unless a field says that they are text") {
   const auto s = tiny_service();
   const auto ids = [&](const std::string& body) {
-    return to_json(*parse_json(tokenize(s, body)).find("tokens"));
+    return to_json(*parse_json(tokenize(s, body).body).find("tokens"));
   };
   const std::string marked = R"("prompt":"<|im_start|>hi<|im_end|>")";
   const auto letters = ids("{" + marked + R"(,"parse_special":false})");

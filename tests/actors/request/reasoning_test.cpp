@@ -205,6 +205,23 @@ TEST_CASE("fields that mean nothing stand in a header, those without effect do n
   CHECK(header_of(R"("user":"u")").empty());
 }
 
+TEST_CASE("answers that tell of tokens name the fields that mean nothing, too") {
+  served s;
+  const auto header_of = [&](const std::string& path, const std::string& body) {
+    const auto x = s.post(path, body);
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    return std::string{x.headers.get("x-lamella-ignored-fields")};
+  };
+  const std::string counts = "/v1/messages/count_tokens";
+  const std::string hi = R"({"model":"tiny","messages":[{"role":"user","content":"Hi")";
+  for (const std::string& path : {std::string{"/tokenize"}, counts}) {
+    CAPTURE(path);
+    CHECK(header_of(path, hi + R"(,"x":1}],"a":1,"b":null})") == "a, messages[].x");
+    CHECK(header_of(path, hi + "}]}").empty());
+  }
+  CHECK(header_of("/detokenize", R"({"tokens":[3],"a":1})") == "a");
+}
+
 TEST_CASE("keywords of schemas that mean nothing stand in a header, or are refused where strict") {
   const std::string schema =
       R"({"type":"object","x-unit":1,"properties":{"a":{"const":1,"self":{}}}})";
