@@ -173,7 +173,16 @@ void check_length(const request_head& head, const http_limits& limits) {
 namespace {
 
 void expect(char seen, char wanted) {
-  if (seen != wanted) throw bad_request("broken chunk framing: no extensions are allowed");
+  if (seen != wanted) throw bad_request("broken chunk framing");
+}
+
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F; }
+
+bool is_name_character(char c) {
+  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z')
+         || (c != 0 && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos);
 }
 
 } // namespace
@@ -182,9 +191,8 @@ void chunk_decoder::take_size(char c, size_t body_bytes) {
   const char l = lower(c);
   const int digit = c >= '0' && c <= '9' ? c - '0' : l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
   if (digit < 0) {
-    expect(c, '\r');
     if (digits_ == 0) throw bad_request("a chunk without a size");
-    state_ = state::size_lf;
+    take_extension(c);
     return;
   }
   if (++digits_ > 8) throw bad_request("a chunk size has more than 8 digits");
@@ -193,53 +201,101 @@ void chunk_decoder::take_size(char c, size_t body_bytes) {
     throw body_too_large(limits_.body_bytes);
 }
 
+void chunk_decoder::take_extension(char c) {
+  if (c == '\r' && state_ != state::blank) {
+    state_ = state::size_lf;
+    return;
+  }
+  if (++passed_ > extension_bytes)
+    throw bad_request("a chunk has more than " + std::to_string(extension_bytes)
+                      + " bytes of extensions");
+  if (state_ == state::extension) {
+    if (is_control(c)) throw bad_request("control character in a chunk extension");
+    return;
+  }
+  if (c != ';' && !is_blank(c)) throw bad_request("broken chunk framing: a size is not a number");
+  state_ = c == ';' ? state::extension : state::blank;
+}
+
+void chunk_decoder::take_trailer(char c) {
+  if (state_ == state::end && c == '\r') {
+    state_ = state::end_lf;
+    return;
+  }
+  if (++passed_ > trailer_bytes)
+    throw bad_request("there are more than " + std::to_string(trailer_bytes)
+                      + " bytes of trailers");
+  if (state_ == state::value_lf) {
+    expect(c, '\n');
+    state_ = state::end;
+  } else if (state_ == state::value) {
+    if (c == '\r')
+      state_ = state::value_lf;
+    else if (is_control(c))
+      throw bad_request("control character in a trailer");
+  } else if (state_ == state::name && c == ':') {
+    state_ = state::value;
+  } else {
+    if (!is_name_character(c)) throw bad_request("a trailer is not a header field");
+    state_ = state::name;
+  }
+}
+
+void chunk_decoder::take(char c, size_t body_bytes) {
+  switch (state_) {
+  case state::size_first:
+    if (++chunks_ > limits_.chunks)
+      throw bad_request("more than " + std::to_string(limits_.chunks) + " chunks");
+    remaining_ = 0;
+    digits_ = 0;
+    passed_ = 0;
+    state_ = state::size;
+    [[fallthrough]];
+  case state::size:
+    return take_size(c, body_bytes);
+  case state::blank:
+  case state::extension:
+    return take_extension(c);
+  case state::size_lf:
+    expect(c, '\n');
+    passed_ = 0;
+    state_ = remaining_ ? state::data : state::end;
+    return;
+  case state::data_cr:
+    expect(c, '\r');
+    state_ = state::data_lf;
+    return;
+  case state::data_lf:
+    expect(c, '\n');
+    state_ = state::size_first;
+    return;
+  case state::end:
+  case state::name:
+  case state::value:
+  case state::value_lf:
+    return take_trailer(c);
+  case state::end_lf:
+    expect(c, '\n');
+    state_ = state::done;
+    return;
+  case state::data: // taken as a whole
+  case state::done:
+    return;
+  }
+}
+
 size_t chunk_decoder::feed(std::string_view bytes, std::string& body) {
   size_t at = 0;
   while (at < bytes.size() && state_ != state::done) {
-    if (state_ == state::data) {
-      const size_t take = std::min<uint64_t>(remaining_, bytes.size() - at);
-      body.append(bytes, at, take);
-      remaining_ -= take;
-      at += take;
-      if (remaining_ == 0) state_ = state::data_cr;
+    if (state_ != state::data) {
+      take(bytes[at++], body.size());
       continue;
     }
-    const char c = bytes[at++];
-    switch (state_) {
-    case state::size_first:
-      if (++chunks_ > limits_.chunks)
-        throw bad_request("more than " + std::to_string(limits_.chunks) + " chunks");
-      remaining_ = 0;
-      digits_ = 0;
-      state_ = state::size;
-      [[fallthrough]];
-    case state::size:
-      take_size(c, body.size());
-      break;
-    case state::size_lf:
-      expect(c, '\n');
-      state_ = remaining_ ? state::data : state::end_cr;
-      break;
-    case state::data_cr:
-      expect(c, '\r');
-      state_ = state::data_lf;
-      break;
-    case state::data_lf:
-      expect(c, '\n');
-      state_ = state::size_first;
-      break;
-    case state::end_cr:
-      if (c != '\r') throw bad_request("trailers are not supported");
-      state_ = state::end_lf;
-      break;
-    case state::end_lf:
-      expect(c, '\n');
-      state_ = state::done;
-      break;
-    case state::data: // taken above
-    case state::done:
-      break;
-    }
+    const size_t some = std::min<uint64_t>(remaining_, bytes.size() - at);
+    body.append(bytes, at, some);
+    remaining_ -= some;
+    at += some;
+    if (remaining_ == 0) state_ = state::data_cr;
   }
   return at;
 }

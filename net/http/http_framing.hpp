@@ -2,8 +2,8 @@
 ///
 /// Two parties that disagree about that can be made to read each other's requests. The parser of
 /// Boost.Beast knows the grammar of a header, but lets pass what proxies read differently (other
-/// transfer codings, repeated lengths, chunk extensions, trailers). So heads are scanned and
-/// checked here around it, and chunked bodies are decoded here.
+/// transfer codings, repeated lengths, line ends in chunk extensions and trailers). So heads are
+/// scanned and checked here around it, and chunked bodies are decoded here.
 #pragma once
 
 #include "net/http/api_error.hpp"
@@ -55,38 +55,54 @@ request_head parse_head(std::string_view head, const http_limits& limits);
 /// request's errors and the fields for its page are known.
 void check_length(const request_head& head, const http_limits& limits);
 
-/// Takes the chunks of a body apart.
+/// Takes the chunks of a body apart. Chunk extensions and trailer fields are read over, as RFC 9112
+/// has it (7.1.1, 7.1.2): nothing of them reaches the request.
 class chunk_decoder {
 public:
   explicit chunk_decoder(const http_limits& limits) : limits_(limits) {}
 
   /// Appends the data in `bytes` to `body` and returns how many bytes were used; fewer than all
-  /// only when done(). Throws api_error: 413 beyond limits.body_bytes, 400 for extensions,
-  /// trailers, more than limits.chunks, or anything but strict framing.
+  /// only when done(). Throws api_error: 413 beyond limits.body_bytes, 400 for more than
+  /// limits.chunks, extensions of a chunk or trailers beyond their bytes, or anything but strict
+  /// framing.
   size_t feed(std::string_view bytes, std::string& body);
   bool done() const { return state_ == state::done; }
+
+  static constexpr size_t extension_bytes = 1 << 10; ///< of each chunk
+  static constexpr size_t trailer_bytes = 8 << 10;   ///< of all fields
 
 private:
   enum class state : uint8_t {
     size_first,
     size,
+    blank, ///< behind a size, before an extension
+    extension,
     size_lf,
     data,
     data_cr,
     data_lf,
-    end_cr,
+    end, ///< the CR of the empty line at the end, or the first letter of a trailer field
+    name,
+    value,
+    value_lf,
     end_lf,
     done
   };
 
-  /// Takes one character of a chunk's size, or the CR behind it.
+  /// Takes one character that is no data.
+  void take(char c, size_t body_bytes);
+  /// Takes one character of a chunk's size, or what ends it.
   void take_size(char c, size_t body_bytes);
+  void take_extension(char c);
+  /// Takes one character behind the last chunk.
+  void take_trailer(char c);
 
   const http_limits& limits_;
   state state_ = state::size_first;
   uint64_t remaining_ = 0;
   unsigned digits_ = 0;
   size_t chunks_ = 0;
+  size_t passed_ = 0; ///< bytes of the chunk's extensions, or of the trailers
 };
 
 /// Status line and fields of an answer. Control characters in values become blanks, so that no

@@ -29,6 +29,7 @@ struct row {
 
 std::vector<row> refused_requests() {
   const std::string post = "POST /v1 HTTP/1.1\r\nHost: x\r\n";
+  const std::string chunked = post + "Transfer-Encoding: chunked\r\n\r\n";
   return {
       {"gzip as the only transfer coding", post + "Transfer-Encoding: gzip\r\n\r\n"},
       {"chunked after another coding", post + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"},
@@ -63,15 +64,28 @@ std::vector<row> refused_requests() {
       {"two Hosts on HTTP/1.0", "GET / HTTP/1.0\r\nHost: x\r\nhost: y\r\n\r\n"},
       {"a Host with a blank", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"},
       {"a Host with a comma and path", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"},
-      {"a chunk extension", post + "Transfer-Encoding: chunked\r\n\r\n2;a=b\r\nab\r\n0\r\n\r\n"},
       {"a blank after a chunk size",
        post + "Transfer-Encoding: chunked\r\n\r\n2 \r\nab\r\n0\r\n\r\n"},
-      {"an extension of the last chunk", post + "Transfer-Encoding: chunked\r\n\r\n0;a\r\n\r\n"},
-      {"4 MB of chunk extension",
-       post + "Transfer-Encoding: chunked\r\n\r\n1;" + repeat("a", 4'000'000)},
-      {"a trailer", post + "Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n"},
-      {"20,000 trailers",
-       post + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + repeat("A: b\r\n", 20'000)},
+      {"4 MB of chunk extension", chunked + "1;" + repeat("a", 4'000'000)},
+      {"4 MB of blanks behind a size", chunked + "1" + repeat(" ", 4'000'000)},
+      {"1,025 bytes of chunk extension", chunked + "0;" + repeat("a", 1'024) + "\r\n\r\n"},
+      {"a LF in a chunk extension", chunked + "2;a\nab\r\n0\r\n\r\n"},
+      {"a CR in a chunk extension", chunked + "2;a\rb\r\nab\r\n0\r\n\r\n"},
+      {"a control character in a chunk extension", chunked + "2;\x01\r\nab\r\n0\r\n\r\n"},
+      {"a chunk extension ended by LF", chunked + "0;a\n\r\n"},
+      {"an extension without a size", chunked + ";a\r\n\r\n"},
+      {"20,000 trailers", chunked + "0\r\n" + repeat("A: b\r\n", 20'000)},
+      {"8,193 bytes of trailers", chunked + "0\r\nA: " + repeat("b", 8'188) + "\r\n\r\n"},
+      {"a trailer ended by LF", chunked + "0\r\nA: b\n\r\n"},
+      {"a LF instead of a trailer", chunked + "0\r\n\n"},
+      {"a folded trailer", chunked + "0\r\nA: b\r\n c\r\n\r\n"},
+      {"a trailer that begins with a blank", chunked + "0\r\n A: b\r\n\r\n"},
+      {"a blank before the colon of a trailer", chunked + "0\r\nA : b\r\n\r\n"},
+      {"a trailer without a colon", chunked + "0\r\nGET / HTTP/1.1\r\n\r\n"},
+      {"a trailer without a name", chunked + "0\r\n: b\r\n\r\n"},
+      {"a NUL in the name of a trailer", chunked + "0\r\nA" + std::string(1, '\0') + ": b\r\n\r\n"},
+      {"a control character in a trailer", chunked + "0\r\nA: \x01\r\n\r\n"},
+      {"a CR in a trailer", chunked + "0\r\nA: b\rc\r\n\r\n"},
       {"no chunk size", post + "Transfer-Encoding: chunked\r\n\r\n\r\n\r\n"},
       {"a chunk size that is no number", post + "Transfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n"},
       {"a negative chunk size", post + "Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n"},
@@ -181,6 +195,17 @@ TEST_CASE("requests at the edge of what is allowed are served") {
       {post + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0000a\r\n, world!!!\r\n0\r\n\r\n",
        "POST /v1?a=b|hello, world!!!"},
       {post + "transfer-encoding: CHUNKED\r\n\r\n0\r\n\r\n", "POST /v1?a=b|"},
+      {post
+           + "Transfer-Encoding: chunked\r\n\r\n2;a=b;c=\"d;\té\"\r\nab\r\n1 \t; a = "
+             "b\r\nc\r\n0;a\r\n\r\n",
+       "POST /v1?a=b|abc"},
+      {post + "Transfer-Encoding: chunked\r\n\r\n1;" + repeat("a", 1'023) + "\r\na\r\n1;"
+           + repeat("a", 1'023) + "\r\nb\r\n0\r\n\r\n",
+       "POST /v1?a=b|ab"},
+      {post + "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nContent-Length: 5\r\nX-A:\r\n\r\n",
+       "POST /v1?a=b|a"},
+      {post + "Transfer-Encoding: chunked\r\n\r\n0\r\nA: " + repeat("b", 8'187) + "\r\n\r\n",
+       "POST /v1?a=b|"},
       {post + "Upgrade: h2c\r\nContent-Length: 1\r\n\r\na", "POST /v1?a=b|a"},
       {"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + repeat("A: b\r\n", 98) + "\r\n",
        "GET /?|"},
@@ -197,6 +222,16 @@ TEST_CASE("requests at the edge of what is allowed are served") {
   }
 }
 
+TEST_CASE("trailers say nothing of their request, and the next one begins behind them") {
+  echo_server echo;
+  raw_client client(echo.port());
+  client.send("POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+              "1;a=\"0\"\r\nb\r\n0\r\nConnection: close\r\nContent-Length: 99\r\n\r\n");
+  CHECK(client.read_answer().ends_with("POST /a?|b"));
+  client.send("GET /c HTTP/1.1\r\nHost: x\r\n\r\n");
+  CHECK(client.read_answer().ends_with("GET /c?|"));
+}
+
 TEST_CASE("Expect: 100-continue is told to go on before the body is sent") {
   echo_server echo;
   raw_client client(echo.port());
@@ -207,7 +242,8 @@ TEST_CASE("Expect: 100-continue is told to go on before the body is sent") {
 }
 
 TEST_CASE("a chunked body means the same in pieces of any size") {
-  const std::string wire = "3\r\nabc\r\n0A\r\n0123456789\r\n1\r\n\n\r\n0\r\n\r\nrest";
+  const std::string wire =
+      "3\r\nabc\r\n0A ;x=\"y\"\r\n0123456789\r\n1\r\n\n\r\n0;z\r\nA: b\r\nC:\r\n\r\nrest";
   std::mt19937 random(3);
   for (int round = 0; round < 300; ++round) {
     const http_limits limits;
