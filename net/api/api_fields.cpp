@@ -289,7 +289,7 @@ void refuse_endless(const generation_params& params) {
                       field + " is not allowed together with tools: a tool call ends the answer");
 }
 
-void refuse_other_ends(const generation_params& p, const std::string& stop) {
+void refuse_other_ends(const generation_params& p) {
   if (!p.format) return;
   const auto refuse = [&](bool is_set, const std::string& field) {
     if (is_set)
@@ -298,7 +298,6 @@ void refuse_other_ends(const generation_params& p, const std::string& stop) {
   };
   refuse(p.ignore_eos, "ignore_eos");
   refuse(p.min_tokens > 0, "min_tokens");
-  refuse(!p.stop.empty(), stop);
   refuse(!p.stop_token_ids.empty(), "stop_token_ids");
 }
 

@@ -55,9 +55,9 @@ inline constexpr uint64_t choices_max = 1'024;
 /// after the check against the context, by which clients know how to go on.
 void check_budget(const generation_params& params, size_t prompts, const api_limits& limits);
 
-/// Fields that would end an output elsewhere than its format does: throws api_error. `stop`: the
-/// name of the field of stop texts.
-void refuse_other_ends(const generation_params& params, const std::string& stop = "stop");
+/// Fields that would end an output elsewhere than its format does, but for stop texts, which are
+/// looked for in what the format lets through: throws api_error.
+void refuse_other_ends(const generation_params& params);
 
 /// A tool call ends the answer: throws api_error where the parameters forbid that.
 void refuse_endless(const generation_params& params);

@@ -234,9 +234,6 @@ void read_stop_sequences(json_object_reader& body, const api_limits& limits, gen
   for (size_t i = 0; i < items.size(); ++i)
     p.stop.push_back(
         json_string(items[i], json_index("stop_sequences", i), {1, limits.stop_string_bytes}));
-  if (p.format && !p.stop.empty())
-    throw invalid_value("stop_sequences", "stop_sequences is not allowed where " + p.format->field
-                                              + " decides when the output is complete");
 }
 
 /// `output_config`, and the `output_format` that was its name before. Gives the effort, if there is
@@ -312,7 +309,7 @@ chat_request parse_messages_request(std::string_view text, const api_limits& lim
     const auto effort = read_output_config(body, p);
     read_stop_sequences(body, limits, p);
     if (request.tools.active()) refuse_endless(p);
-    refuse_other_ends(p, "stop_sequences");
+    refuse_other_ends(p);
     refuse_beside_zero(body, request);
     refuse_rest_of_format(request);
     refuse_unsupported(body, generation_unsupported());

@@ -119,6 +119,27 @@ TEST_CASE("an answer is one of the choices, all of a regular expression, or any 
   }
 }
 
+TEST_CASE("a stop string ends an answer within its format") {
+  served s;
+  for (const char* stream : {"false", "true"}) {
+    CAPTURE(stream);
+    const auto x = s.post("/v1/completions",
+                          R"({"model":"tiny","prompt":"Hi","max_tokens":50,"stop":["-"],"stream":)"
+                              + std::string{stream} + R"(,"guided_regex":"\\d{4}-\\d{2}"})");
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    CHECK(x.body.find(R"("finish_reason":"stop","stop_reason":"-")") != x.body.npos);
+    if (stream == std::string{"true"}) continue;
+    const auto text = text_at(x.json, "choices.0.text");
+    CHECK(text.size() == 4);
+    CHECK(text.find_first_not_of("0123456789") == text.npos);
+  }
+  // One that the format has no room for ends nothing.
+  const auto x = s.post("/v1/completions", R"({"model":"tiny","prompt":"Hi","max_tokens":50,
+      "stop":["x"],"guided_regex":"\\d{4}-\\d{2}"})");
+  CHECK(text_at(x.json, "choices.0.text").size() == 7);
+  CHECK(at(x.json, "choices.0.stop_reason").is_null());
+}
+
 TEST_CASE("an answer is a text of a grammar in EBNF or Lark, which is refused where it is none") {
   served s;
   for (uint32_t seed = 1; seed <= 10; ++seed)

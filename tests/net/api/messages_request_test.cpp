@@ -119,9 +119,6 @@ TEST_CASE("what messages cannot be is refused with its place") {
   CHECK(param(R"("tools":[{"name":"f"}])") == "tools[0].input_schema");
   CHECK(param(R"("tool_choice":{"type":"any"})") == "tool_choice");
   CHECK(param(R"("stop_sequences":"a")") == "stop_sequences");
-  CHECK(param(R"("stop_sequences":["a"],"output_config":{"format":{"type":"json_schema",
-      "schema":{"enum":[1]}}})")
-        == "stop_sequences");
   CHECK(param(R"("system":7)") == "system");
   CHECK(param(R"("mcp_servers":[{"name":"x"}])") == "mcp_servers");
   CHECK(failure_of([] {

@@ -1,5 +1,6 @@
 #include "net/api/output_format.hpp"
 
+#include "net/api/messages_request.hpp"
 #include "tests/net/api/api_bodies.hpp"
 
 #include <doctest/doctest.h>
@@ -72,6 +73,22 @@ TEST_CASE("a free output is asked for by saying so, or nothing") {
     CHECK_FALSE(format_of(field));
 }
 
+TEST_CASE("stop strings may stand beside a format") {
+  const auto of_chat =
+      parse_chat_request(chat(R"("response_format":{"type":"json_object"},"stop":"}")"), {}).params;
+  CHECK(of_chat.format);
+  CHECK(of_chat.stop == std::vector<std::string>{"}"});
+  const auto of_message =
+      parse_messages_request(
+          R"({"model":"m","max_tokens":8,"messages":[{"role":"user","content":"hi"}],
+              "stop_sequences":["a"],"output_config":{"format":{"type":"json_schema",
+              "schema":{"enum":[1]}}}})",
+          {})
+          .params;
+  CHECK(of_message.format);
+  CHECK(of_message.stop == std::vector<std::string>{"a"});
+}
+
 TEST_CASE("what is no output format is refused where it is wrong") {
   struct row {
     const char* field;
@@ -109,6 +126,8 @@ TEST_CASE("what is no output format is refused where it is wrong") {
            row{R"("guided_regex":"a","ignore_eos":true)", "invalid_value", "ignore_eos"},
            row{R"("guided_regex":"a","min_tokens":2,"max_tokens":5)", "invalid_value",
                "min_tokens"},
+           row{R"("guided_regex":"a","stop":["b"],"stop_token_ids":[5])", "invalid_value",
+               "stop_token_ids"},
        }) {
     CAPTURE(x.field);
     for (const auto& f : {chat_failure(chat(x.field)), legacy_failure(legacy(x.field))}) {
