@@ -21,7 +21,7 @@ namespace lamella {
 /// Bounds on a JSON text, checked while parsing; beyond one of them parse_json() throws.
 struct json_limits {
   size_t text_bytes = size_t{64} << 20;
-  size_t depth = 32; ///< nested arrays and objects
+  size_t depth = 100; ///< nested arrays and objects
   size_t string_bytes = size_t{16} << 20;
   size_t object_members = 1024;    ///< per object
   size_t array_items = 262'144;    ///< per array

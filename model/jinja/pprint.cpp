@@ -9,7 +9,7 @@ namespace lamella::model::jinja {
 namespace {
 
 constexpr int64_t line_width = 80;
-constexpr int depth_max = 100;
+constexpr int depth_max = 120;
 
 int64_t width_of(const text& x) { return static_cast<int64_t>(character_count(x.bytes())); }
 

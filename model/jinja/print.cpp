@@ -10,7 +10,7 @@
 namespace lamella::model::jinja {
 namespace {
 
-constexpr int depth_max = 100;
+constexpr int depth_max = 120;
 
 /// repr() of a string: single quotes unless there are only single quotes inside; what cannot be
 /// shown is escaped.

@@ -8,8 +8,9 @@
 namespace lamella::model::jinja {
 
 namespace {
-/// Data deeper than this is refused; the client's own depth limit is lower.
-constexpr int depth_max = 100;
+/// Data deeper than this is refused. It is more than JSON of clients has (base/json.hpp) with what
+/// stands around it.
+constexpr int depth_max = 120;
 
 std::partial_ordering compare_numbers(const value& a, const value& b) {
   const auto x = as_whole(a), y = as_whole(b);

@@ -1,12 +1,14 @@
 // Every reader of data from outside takes the deepest and the longest text that its limits let in,
 // on a small stack: it reads it, or refuses it in words.
 #include "base/json.hpp"
+#include "base/json_writer.hpp"
 #include "config/yaml.hpp"
 #include "model/files/gguf_reader.hpp"
 #include "model/files/hugging_face/json_file.hpp"
 #include "model/files/hugging_face/safetensors.hpp"
 #include "model/files/hugging_face/tokenizer_file.hpp"
 #include "model/grammar/grammar.hpp"
+#include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "model/grammar/text/grammar_text.hpp"
 #include "net/api/api_request.hpp"
@@ -73,19 +75,46 @@ TEST_CASE("readers: JSON bodies nested as deeply as they are long") {
         std::array{"[{\"a\":", "[]", "}]"}, std::array{"[", "", ""}}) {
     const auto text = nested(opens, inside, closes, body_bytes);
     CHECK(tells(refusal<json_syntax_error>([&] { parse_json(text); }),
-                "nested deeper than 32 levels"));
+                "nested deeper than 100 levels"));
     const auto body = R"({"model":"m","messages":[{"role":"user","content":"x"}],"stop":)" + text;
     CHECK(tells(refusal<net::api_error>([&] { net::parse_chat_request(body, {}); }),
                 "nested deeper than"));
   }
   // The deepest that is read, with all that is done to a value.
-  const auto deepest = nested("[", "1", "]", 2 * 32 + 1);
-  CHECK(refusal<json_syntax_error>([&] {
-          const auto value = parse_json(deepest);
-          const auto copy = value;
-          CHECK(copy == value);
-        })
-        == "");
+  for (const auto& [opens, closes] : {std::pair{"[", "]"}, std::pair{"{\"a\":", "}"}})
+    CHECK(refusal<json_syntax_error>([&] {
+            const auto value = parse_json(repeated(opens, 100) + "1" + repeated(closes, 100));
+            const auto copy = value;
+            CHECK(copy == value);
+            CHECK(to_json(copy) == to_json(value));
+          })
+          == "");
+}
+
+TEST_CASE("readers: the deepest body has its schemas read, compared and written") {
+  const auto lists = repeated("[", 90) + "1" + repeated("]", 90);
+  const auto schemas =
+      repeated(R"({"type":"object","properties":{"a":)", 45) + "{}" + repeated("}}", 45);
+  for (const auto& schema :
+       {R"({"const":)" + lists + "}", R"({"enum":[)" + lists + ",[" + lists + "]]}",
+        R"({"not":{"const":)" + lists + "}}", schemas,
+        R"({"anyOf":[)" + schemas + R"(,{"const":)" + lists + "}]}"}) {
+    CAPTURE(schema);
+    const auto body = R"({"model":"m","messages":[{"role":"user","content":"x"}],"guided_json":)"
+                      + schema
+                      + R"(,"tools":[{"type":"function","function":{"name":"f","parameters":{"x":)"
+                      + lists + "}}}]}";
+    const auto said = refusal<net::api_error>([&] {
+      const auto request = net::parse_chat_request(body, {});
+      CHECK(request.tools.key().size() > 180);
+    });
+    CHECK(said == "");
+    on_small_stack([&] {
+      const auto made = parse_json(schema);
+      tests::states_of(
+          [&](model::grammar& g, auto next) { return model::json_schema_grammar(g, made, next); });
+    });
+  }
 }
 
 TEST_CASE("readers: JSON bodies of as many values as they have bytes for") {

@@ -195,7 +195,7 @@ std::string turn(const std::string& role, const std::string& content) {
 std::string calls(const std::vector<std::string>& ids) {
   std::string text;
   for (const auto& id : ids)
-    text += (text.empty() ? "" : ",") + R"({"id":")" + id
+    text += std::string{text.empty() ? "" : ","} + R"({"id":")" + id
             + R"(","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}})";
   return R"({"role":"assistant","content":"ok ","tool_calls":[)" + text + "]}";
 }
@@ -223,11 +223,12 @@ TEST_CASE("turns that a template refuses are told in turns that it takes") {
   CHECK(prompt(s, all({turn("system", "i"), turn("developer", "j"), u("a")})) == "<S>i\n\nj<U>a");
   CHECK(prompt(s, all({turn("system", "i"), u("a"), a("b"), turn("system", "j"), u("c")}))
         == "<S>i<U>a<A>b<U>j\n\nc");
-  CHECK(prompt(s, all({u("a"), calls({"call_0123456789abcdef"}),
+  CHECK(prompt(s, all({u("a"), calls(std::vector<std::string>{"call_0123456789abcdef"}),
                        result("call_0123456789abcdef", "r"), u("b")}))
         == "<U>a<C>ok f {\"x\": 1} call00000<R>r\n\nb call00000");
   CHECK(
-      prompt(s, all({u("a"), calls({"one", "two"}), result("two", "r2"), result("one", "r1")}))
+      prompt(s, all({u("a"), calls(std::vector<std::string>{"one", "two"}), result("two", "r2"),
+                     result("one", "r1")}))
       == "<U>a<C>ok f {\"x\": 1} call00000<R>r1 call00000<C>f {\"x\": 1} call00001<R>r2 call00001");
 }
 
@@ -273,6 +274,28 @@ TEST_CASE("integers beyond 64 bits reach templates with their digits") {
                            R"(,"tools":[{"type":"function","function":{"name":"f",)"
                            R"("parameters":{"const":100000000000000000001}}}])");
   CHECK_MESSAGE(told.find(R"({"const": 100000000000000000001})") != told.npos, told);
+}
+
+TEST_CASE("what is nested as deeply as JSON may be reaches templates") {
+  const auto nested = [](size_t depth) {
+    std::string text = "1";
+    for (size_t i = 0; i < depth; ++i) text = R"({"a": )" + text + "}";
+    return text;
+  };
+  const auto tools = with_template("{{ tools|tojson }}{% for m in messages %}{% endfor %}");
+  // A body, its tools, one of them, its function and that one's parameters are around it.
+  CHECK(prompt(tools, R"([{"role":"user","content":"x"}])",
+               R"(,"tools":[{"type":"function","function":{"name":"f","parameters":)" + nested(96)
+                   + "}}]")
+            .find(nested(96))
+        != std::string::npos);
+  const auto calls = with_template(
+      "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "{{ c.function.name }} {{ c.function.arguments|tojson }}{% endfor %}{% endfor %}");
+  CHECK(prompt(calls, R"([{"role":"user","content":"x"},{"role":"assistant","tool_calls":[
+                {"id":"a","type":"function","function":{"name":"f","arguments":)"
+                          + to_json(json_value{nested(100)}) + "}}]}]")
+        == "xf " + nested(100));
 }
 
 TEST_CASE("markers in a plain prompt are special tokens unless a field says that they are text") {
