@@ -13,10 +13,10 @@ choice::choice(const model::tokenizer& text, const net::generation_params& param
     : text_{&text}, before_{before}, stops_{params.stop}, min_tokens_{params.min_tokens},
       wants_logprobs_{params.logprobs.has_value()},
       // Marks of calls and reasoning may be special tokens.
+      skips_specials_{params.skip_special_tokens && calls == nullptr && reasoning == nullptr},
       detokenizer_{text,
-                   params.skip_special_tokens && calls == nullptr && reasoning == nullptr
-                       ? model::detokenizer::specials::skipped
-                       : model::detokenizer::specials::shown,
+                   skips_specials_ ? model::detokenizer::specials::skipped
+                                   : model::detokenizer::specials::shown,
                    before, std::move(unfinished)},
       matcher_{params.stop}, tells_reasoning_{params.include_reasoning} {
   if (reasoning != nullptr) reasoning_.emplace(*reasoning);
@@ -78,7 +78,10 @@ void choice::push(const sampled_token& drawn, finish reason) {
     close(reason);
     return;
   }
-  if (wants_logprobs_) pending_.logprobs.push_back(describe(*text_, before, drawn));
+  if (wants_logprobs_) {
+    auto& entry = pending_.logprobs.emplace_back(describe(*text_, before, drawn));
+    if (skips_specials_ && text_->is_special(drawn.token)) entry.code_points = 0;
+  }
   if (reasoning_ && reasoning_->reasons()) ++reasoning_tokens_;
   hear(detokenizer_.push(drawn.token));
   if (!over() && reason != finish::none) close(reason);

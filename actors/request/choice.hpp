@@ -81,6 +81,7 @@ private:
   std::vector<uint32_t> stop_ids_; ///< that the batch does not end at
   uint32_t min_tokens_;
   bool wants_logprobs_;
+  bool skips_specials_; ///< tokens of control are no part of the text
   model::detokenizer detokenizer_;
   net::stop_matcher matcher_;
   std::optional<net::reasoning_reader> reasoning_;

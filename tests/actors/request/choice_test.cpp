@@ -62,6 +62,29 @@ TEST_CASE("a choice begins with the character that the text before it left unfin
   CHECK(begun("") == "\uFFFD");
 }
 
+TEST_CASE("tokens that the text leaves out take no room in it") {
+  const auto service = tiny_service();
+  token_id special = 0;
+  while (!service.text->is_special(special)) ++special;
+  for (const bool skips : {true, false}) {
+    net::generation_params params;
+    params.logprobs = 0;
+    params.skip_special_tokens = skips;
+    choice c{*service.text, params};
+    for (const auto token : {byte_token('a'), special, byte_token('b')}) {
+      sampled_token drawn;
+      drawn.token = token;
+      c.push(drawn, finish::none);
+    }
+    c.close(finish::length);
+    const auto piece = c.take();
+    REQUIRE(piece.logprobs.size() == 3);
+    CHECK(piece.logprobs[1].code_points == (skips ? std::optional{0u} : std::nullopt));
+    CHECK_FALSE(piece.logprobs[2].code_points);
+    CHECK((piece.text == "ab") == skips);
+  }
+}
+
 TEST_CASE("stop strings and stop tokens end the text beside tools, and no call") {
   net::generation_params strings, tokens;
   strings.stop = {"stop", ","};
