@@ -55,9 +55,18 @@ interrupt_watch::interrupt_watch(interrupts& from, std::function<void()> on_inte
     while (poll(fds, 2, -1) < 0 && errno == EINTR) {
     }
     if (fds[1].revents != 0 || !from.take()) return;
-    interrupted_ = true;
+    {
+      std::lock_guard lock{mutex_};
+      interrupted_ = true;
+    }
+    wakes_.notify_all();
     call();
   }};
+}
+
+bool interrupt_watch::wait_for(std::chrono::milliseconds time) {
+  std::unique_lock lock{mutex_};
+  return wakes_.wait_for(lock, time, [&] { return interrupted(); });
 }
 
 interrupt_watch::~interrupt_watch() {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 namespace lamella::cli {
@@ -36,9 +39,14 @@ public:
 
   bool interrupted() const { return interrupted_; }
 
+  /// Waits that long, or until Ctrl-C is pressed; true if it was. Not for `on_interrupt`.
+  bool wait_for(std::chrono::milliseconds time);
+
 private:
   int end_; ///< an eventfd that wakes the thread
   std::atomic<bool> interrupted_{false};
+  std::mutex mutex_;
+  std::condition_variable wakes_; ///< once it is interrupted
   std::thread thread_;
 };
 

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 namespace lamella::cli {
 
@@ -15,6 +16,8 @@ namespace {
 
 /// For the next event, in one call.
 constexpr std::chrono::seconds wait_time{20};
+/// Between two calls of a service that does not answer.
+constexpr std::chrono::seconds between_calls{1};
 
 struct event_options {
   admin_choice admin;
@@ -50,21 +53,28 @@ void print(const event_lines& x) {
     throw command_error{exit_failure, "cannot write to standard output"};
 }
 
+/// A service that has answered once may end and come again: its events are numbered anew then, and
+/// it knows by the number that this reader has seen none of them.
 int follow(const event_options& options) {
   const auto client = options.admin.client();
   interrupts signals;
   interrupt_watch ctrl_c{signals, [&] { client->abort(); }};
   uint64_t seen = 0;
-  for (bool first = true; !ctrl_c.interrupted(); first = false) {
-    event_lines x;
+  bool first = true, away = false;
+  while (!ctrl_c.interrupted()) {
     try {
-      x = ask(*client, options, seen, !first);
-    } catch (const command_error&) {
+      const auto x = ask(*client, options, seen, !first && !away);
+      first = away = false;
+      print(x);
+      seen = x.newest;
+    } catch (const command_error& e) {
       if (ctrl_c.interrupted()) break; // that aborted the call
-      throw;
+      if (first || e.code() != exit_unavailable) throw;
+      if (!std::exchange(away, true))
+        std::fprintf(stderr,
+                     "lamella: the server does not answer; its events follow when it does\n");
+      ctrl_c.wait_for(between_calls);
     }
-    print(x);
-    seen = x.newest;
   }
   return exit_success;
 }
@@ -74,7 +84,9 @@ int follow(const event_options& options) {
 run_function setup_events(CLI::App& app) {
   auto options = std::make_shared<event_options>();
   add_admin_flags(app, options->admin);
-  app.add_flag("--follow,-f", options->follow, "Go on with those to come, until Ctrl-C");
+  app.add_flag(
+      "--follow,-f", options->follow,
+      "Go on with those to come, until Ctrl-C; also when the server has ended and comes again");
   app.add_option("--since", options->since, "No older ones: 90s, 10m, 2h or 1d")->type_name("TIME");
   app.add_flag("--json", options->json, "Write each event as a line of JSON");
   return [options] {

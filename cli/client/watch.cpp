@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstdio>
-#include <mutex>
 #include <optional>
 
 #include <sys/ioctl.h>
@@ -82,17 +80,7 @@ int watch(net::http_client& client, std::chrono::milliseconds every, bool draws,
           const std::function<std::string()>& page) {
   draws = draws && is_terminal(STDOUT_FILENO);
   interrupts signals;
-  std::mutex mutex;
-  std::condition_variable wakes;
-  bool over = false;
-  interrupt_watch ctrl_c{signals, [&] {
-                           {
-                             std::lock_guard lock{mutex};
-                             over = true;
-                           }
-                           wakes.notify_all();
-                           client.abort();
-                         }};
+  interrupt_watch ctrl_c{signals, [&] { client.abort(); }};
   std::optional<drawn_terminal> terminal;
   for (bool first = true; !ctrl_c.interrupted(); first = false) {
     const auto text = page();
@@ -101,8 +89,7 @@ int watch(net::http_client& client, std::chrono::milliseconds every, bool draws,
     const auto out = draws ? redraw(text, terminal_lines()) : (first ? "" : "\n") + text;
     if (std::fputs(out.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
       throw command_error{exit_failure, "cannot write to standard output"};
-    std::unique_lock lock{mutex};
-    if (wakes.wait_for(lock, every, [&] { return over; })) break;
+    if (ctrl_c.wait_for(every)) break;
   }
   return exit_success;
 }

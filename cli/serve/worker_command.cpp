@@ -238,7 +238,8 @@ void add_resource_flags(CLI::App& app, worker_flags& flags) {
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
   app.add_option("--model", flags.model,
-                 "GGUF file or Hugging Face directory (default: the service's path)")
+                 "GGUF file or Hugging Face directory of a replica or prefill worker (default: the "
+                 "service's path); attention workers read none")
       ->type_name("PATH");
 }
 
