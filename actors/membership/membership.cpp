@@ -67,6 +67,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   auto& gone = node.mapped();
   st.config.seats.give_back(where, gone.info.incarnation);
   st.pace.forget(where);
+  st.draining.erase(where); // it was asked of this worker, and not of its successor in the seat
   stop_watching(self, gone);
   gone.info.trouble = reason;
   const bool ordered = cause == net::failover_cause::ordered;

@@ -86,6 +86,36 @@ TEST_CASE_FIXTURE(spare_world,
   CHECK(a1.book->left == std::vector<std::string>{"it was drained"});
 }
 
+TEST_CASE("L-M03 the drain of a worker that is lost is over: its successor in the seat stays") {
+  spare_world w;
+  CHECK(w.drain("attention/1") == "under way");
+  w.want_next();
+  REQUIRE(w.opened.size() == 2);
+  w.end(w.a1.worker);
+  w.want_epoch(1);
+  REQUIRE(w.opened.size() == 3); // the spare has its part
+  auto successor = w.join("attention");
+  CHECK(successor.grant->index == 1);
+  w.advance(3s, 100ms);
+  CHECK(successor.book->left.empty());
+}
+
+TEST_CASE("L-M03 the successor of a lost worker that was drained keeps the part that it gets") {
+  spare_world w;
+  CHECK(w.drain("attention/1") == "under way");
+  w.end(w.spare.worker);
+  w.end(w.a1.worker);
+  w.want_epoch();
+  auto successor = w.join("attention");
+  REQUIRE(w.opened.size() == 2);
+  CHECK(successor.grant->index == 1);
+  w.due.clear();
+  w.join("attention"); // another spare
+  w.advance(3s, 100ms);
+  CHECK(w.due.empty());
+  CHECK(successor.book->left.empty());
+}
+
 TEST_CASE_FIXTURE(short_world,
                   "L-M03 a pool changes its size while another one is short of workers") {
   end(a1.worker);
