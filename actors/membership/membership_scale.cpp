@@ -328,8 +328,10 @@ void finish_change(membership_ptr self, const scale_effects& effects) {
   if (is_done(st)) {
     const auto group = group_of(st, *st.changing);
     drop_seats(self, group, effects);
-    // After a loss the worker that should leave may be the one that is left.
-    std::erase_if(st.draining, [&](const auto& x) { return x.first.group() == group; });
+    // After a loss the worker that should leave may be the one that is left. Others have no part.
+    std::erase_if(st.draining, [&](const auto& x) {
+      return x.first.group() == group && st.newest.has(x.first);
+    });
     end_change(self, "done", {});
   }
   const auto draining = st.draining;

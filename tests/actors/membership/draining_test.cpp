@@ -86,6 +86,21 @@ TEST_CASE_FIXTURE(spare_world,
   CHECK(a1.book->left == std::vector<std::string>{"it was drained"});
 }
 
+TEST_CASE_FIXTURE(spare_world, "L-M03 a worker that is drained goes with the epoch that also makes "
+                               "its pool larger") {
+  CHECK(drain("attention/1") == "under way");
+  CHECK(resize("attention", 3) == "under way");
+  auto third = join("attention");
+  want_next();
+  settled();
+  REQUIRE(opened.back().shards.size() == 3);
+  CHECK(change(1).state == "done");
+  CHECK(a1.book->left == std::vector<std::string>{"it was drained"});
+  CHECK(spare.book->left.empty());
+  CHECK(third.book->left.empty());
+  CHECK(lost.empty());
+}
+
 TEST_CASE("L-M03 the drain of a worker that is lost is over: its successor in the seat stays") {
   spare_world w;
   CHECK(w.drain("attention/1") == "under way");
