@@ -33,14 +33,15 @@ queue_status counts_of(const global_scheduler_state& st) {
   return result;
 }
 
-/// The same with the wait of the oldest prompt. Cost: O(waiting prompts).
+/// The same with the wait of the oldest prompt among them. Cost: O(waiting prompts).
 queue_status status_of(scheduler_ptr self) {
   const auto& st = self->state;
   const auto now = self->clock().now();
   auto result = counts_of(st);
   auto oldest = now;
   for (const auto& [first, x] : st.unbegun) oldest = std::min(oldest, x.since);
-  for (const auto& [first, x] : st.waiting) oldest = std::min(oldest, x.since);
+  for (const auto& [first, x] : st.waiting)
+    if (x.fits) oldest = std::min(oldest, x.since);
   result.oldest_ms = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(now - oldest).count());
   return result;
@@ -168,8 +169,8 @@ void pump(scheduler_ptr self) {
 caf::result<admitted> wait_for_room(scheduler_ptr self, const admit& x) {
   auto promise = self->make_response_promise<admitted>();
   if (x.has_kv) self->send(self->state.allocator, kv_release{{x.first}, self->state.config.epoch});
-  self->state.waiting.emplace(x.first,
-                              global_scheduler_state::waiter{promise, x.text, self->clock().now()});
+  self->state.waiting.emplace(
+      x.first, global_scheduler_state::waiter{promise, x.text, self->clock().now(), false});
   return promise;
 }
 

@@ -56,6 +56,7 @@ struct global_scheduler_state {
     caf::typed_response_promise<admitted> promise;
     kv_text text;
     caf::actor_clock::time_point since;
+    bool fits = true; ///< else it waits for a pipeline with more slots or seats
   };
   struct unbegun_prompt {
     uint32_t choices = 1;

@@ -122,6 +122,11 @@ TEST_CASE("A2 what a larger pool accepted waits for one, gives its KV back and h
   w.settle();
   CHECK_FALSE(answer->came);
   CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
+  w.advance(std::chrono::seconds{6}, std::chrono::seconds{1});
+  const auto status = w.ask<queue_status>(w.scheduler, status_atom_v);
+  w.settle();
+  CHECK(status->value.waiting == 0);
+  CHECK(status->value.oldest_ms == 0); // no worker of these pools keeps it waiting
   CHECK(w.offer(2, 90)->came);
   w.tell(withdraw{seq(1)}); // its client has left
   CHECK(answer->error == ec::cancelled);
