@@ -47,6 +47,11 @@ struct pool_look {
   friend bool operator==(const pool_look&, const pool_look&) = default;
 };
 
+/// A look tells of no larger, or smaller, size that cannot be had, so that the policy turns to
+/// other pools, and so does whoever replays the trace.
+inline void no_larger(pool_look& x) { x.most = std::min(x.most, std::max(1u, x.members)); }
+inline void no_smaller(pool_look& x) { x.least = std::max(x.least, x.members); }
+
 /// The service at one moment. Latencies, work and rate are those of the last window, which should
 /// not be longer than the shortest cool-down, so that a step is judged by what came after it.
 struct scaling_look {

@@ -7,6 +7,7 @@
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/scaling/pool_work.hpp"
+#include "actors/scaling/step_refusals.hpp"
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
 #include "actors/shared/explain.hpp"
@@ -42,13 +43,7 @@ struct autoscaler_state {
   std::chrono::seconds window{0}; ///< of what is measured
   std::optional<pool_work> work;
   scheduler::by_pool<uint32_t> wished;
-  /// A step that was refused: the pool stays within its members until then, and others have their
-  /// turn.
-  struct refusal {
-    caf::actor_clock::time_point until{};
-    bool larger = false;
-  };
-  scheduler::by_pool<refusal> refused;
+  step_refusals refusals;
   std::ofstream trace;
   bool looking = false;
   const char* name = "autoscaler";
@@ -91,18 +86,6 @@ void give_sizes(scheduler::by_pool<scheduler::pool_look>& pools, const system_st
   }
 }
 
-/// A look tells of no larger, or smaller, size that cannot be had, so that the policy turns to
-/// other pools, and so does whoever replays the trace.
-void no_larger(scheduler::pool_look& x) { x.most = std::min(x.most, std::max(1u, x.members)); }
-void no_smaller(scheduler::pool_look& x) { x.least = std::max(x.least, x.members); }
-
-void note_refusals(autoscaler_state& st, caf::actor_clock::time_point now,
-                   scheduler::by_pool<scheduler::pool_look>& pools) {
-  for (const auto pool : scheduler::scaled_pools)
-    if (const auto& x = st.refused[pool]; now < x.until)
-      x.larger ? no_larger(pools[pool]) : no_smaller(pools[pool]);
-}
-
 /// The cells of the attention pool by their numbers, as MEMBERSHIP knows them. One that is not
 /// configured any more, or not yet, keeps its members.
 std::vector<scheduler::cell_look> cells_of(const config::settings& options,
@@ -143,7 +126,8 @@ scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::rou
   x.at = now.time_since_epoch();
   x.pools = st.pools;
   give_sizes(x.pools, *heard.status, options);
-  note_refusals(st, now, x.pools);
+  st.refusals.note(heard.status->changes, x.at, st.policy->settings());
+  st.refusals.limit(x.pools, x.at);
   if (!options.pools.attention.cells.empty())
     note_cells(st, heard, x.pools[scaled_pool::attention]);
   st.work->note(now, *heard.status);
@@ -228,17 +212,12 @@ void take(autoscaler_ptr self, const autoscaler_state::round& heard,
                                       {"to", x->resize.members},
                                       {"reason", step.reason}});
   self->request(self->state.config->members, timeout, x->resize)
-      .then([](const pool_change&) {},
+      .then([self, what = x->resize, step](
+                const pool_change&) { self->state.refusals.begun(step, what.pool, what.members); },
             [self, what = x->resize, step](const caf::error& e) {
               auto& st = self->state;
-              const auto& s = st.policy->settings();
-              const bool larger = step.to > step.from;
-              // Longer than until the next step, so that it is another pool's.
-              const auto back = 2 * (larger ? s.cool_up : s.cool_down);
-              st.refused[step.pool] = {
-                  self->clock().now()
-                      + std::chrono::duration_cast<caf::actor_clock::duration_type>(back),
-                  larger};
+              st.refusals.refused(step, self->clock().now().time_since_epoch(),
+                                  st.policy->settings());
               spdlog::warn("autoscaling refused pool={} to={} reason=\"{}\"", what.pool,
                            what.members, explain(self->system(), e));
             });

@@ -171,12 +171,38 @@ TEST_CASE_FIXTURE(scaled, "A step that is refused is asked for again after a coo
   CHECK(asked() == sizes{3, 3});
 }
 
-TEST_CASE_FIXTURE(scaled, "L-M19 a pool whose step is refused leaves the next step to others") {
+TEST_CASE_FIXTURE(scaled, "L-M19 a step that was rolled back is asked for again ever later, until "
+                          "one is done") {
+  begin();
+  use(0.9);
+  pass(12s);
+  REQUIRE(asked() == sizes{3});
+  members->end("attention", "rolled back");
+  pass(18s); // longer than a cool-down
+  CHECK(asked() == sizes{3});
+  pass(6s);
+  CHECK(asked() == sizes{3, 3});
+  members->end("attention", "rolled back");
+  pass(38s);
+  CHECK(asked() == sizes{3, 3});
+  pass(6s);
+  CHECK(asked() == sizes{3, 3, 3});
+  members->end("attention", "done");
+  pass(14s);
+  CHECK(asked() == sizes{3, 3, 3, 4});
+  members->end("attention", "rolled back");
+  pass(24s);
+  CHECK(asked() == sizes{3, 3, 3, 4, 4});
+}
+
+TEST_CASE_FIXTURE(scaled, "L-M19 a pool whose step is refused or rolled back leaves the next step "
+                          "to others") {
   auto& model = options.pools.model;
   model.placement = config::placement::local;
   model.most = 4;
   options.autoscale.tbt_target = 50ms;
-  members->refuses = true;
+  SUBCASE("refused") { members->refuses = true; }
+  SUBCASE("rolled back") { members->rolls_back = true; }
   begin();
   use(0.9); // attention comes first
   be_late(30, 9, 2);

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 struct membership_book {
   system_status status;
   std::vector<pool_resize> resizes;
-  bool refuses = false, begins = true;
+  bool refuses = false, begins = true, rolls_back = false;
 
   membership_book() {
     status.changes = {{"model", 1, 1, "none", {}},
@@ -30,8 +30,11 @@ struct membership_book {
     resizes.push_back(x);
     if (refuses) return caf::make_error(ec::resize_refused, "test");
     auto& change = change_of(x.pool);
-    if (begins) change = {x.pool, change.to, x.members, "under way", {}};
-    return change;
+    const auto now = change.state == "rolled back" ? change.from : change.to;
+    if (begins) change = {x.pool, now, x.members, "under way", {}};
+    const auto answer = change;
+    if (rolls_back) change = {x.pool, answer.from, x.members, "rolled back", "nobody came"};
+    return answer;
   }
   void end(const std::string& pool, const char* how) { change_of(pool).state = how; }
 };
