@@ -38,6 +38,7 @@ struct pool_look {
   uint32_t least = 1;   ///< members that the pool keeps
   uint32_t most = 0;    ///< members that the pool may have; 0: there is no such pool
   uint32_t heads = 0;   ///< KV heads that members share evenly (L-M24); 0: any number of members
+  uint32_t lower = 0;   ///< members after the next step down, as of cells; 0: as `heads` allow
   bool acts = true;     ///< members can be started and ended from here; else others follow the wish
   double busy = -1;     ///< share of the last window that members worked; below 0: unknown
 

@@ -21,8 +21,10 @@ uint32_t larger(const pool_look& x, uint32_t steps) {
   return to;
 }
 
-/// `steps` allowed sizes below, likewise.
+/// `steps` allowed sizes below, likewise; one step where it is known what that leads to.
 uint32_t smaller(const pool_look& x, uint32_t steps) {
+  if (x.lower > 0)
+    return x.lower < std::max(1u, x.least) ? x.members : std::min(x.lower, x.members);
   auto to = x.members;
   for (auto count = x.members; steps > 0 && count-- > std::max(1u, x.least);)
     if (x.allows(count)) {

@@ -34,6 +34,7 @@ void write(json_writer& out, const pool_look& x) {
   out.begin_object();
   out.member("members", x.members).member("wanted", x.wanted);
   out.member("least", x.least).member("most", x.most).member("heads", x.heads);
+  out.member("lower", x.lower);
   out.member("acts", x.acts).member("busy_ratio", x.busy).end_object();
 }
 
@@ -47,6 +48,7 @@ pool_look read_pool(json_object_reader in) {
   count("least", x.least);
   count("most", x.most);
   count("heads", x.heads);
+  count("lower", x.lower);
   x.acts = in.optional<bool>("acts").value_or(x.acts);
   x.busy = in.optional<double>("busy_ratio", {-1, 1}).value_or(x.busy);
   return x;

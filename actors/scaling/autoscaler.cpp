@@ -109,13 +109,30 @@ std::vector<scheduler::cell_look> cells_of(const config::settings& options,
   return cells;
 }
 
-/// Cells that have no next size, whatever the pool may have.
+/// Whether the KV in use fits into the slots that are left. One step may take several members, of
+/// a cell whose members have more KV than others.
+bool kv_fits(const autoscaler_state& st, const scheduler::scaling_look& x, bool too_large,
+             const scheduler::cell_look& cell, uint32_t members) {
+  const auto& s = st.policy->settings();
+  const double share = static_cast<double>(cell.members - members) / cell.members;
+  const double left = x.kv_slots - share * static_cast<double>(cell.slots);
+  return x.kv_used + x.kv_wanted <= left * s.kv_high * (too_large ? 1 : 1 - s.margin);
+}
+
+/// The next sizes of cells, whatever the pool may have. The KV in use is known.
 void note_cells(const autoscaler_state& st, const autoscaler_state::round& heard,
-                scheduler::pool_look& x) {
+                scheduler::scaling_look& look) {
+  auto& x = look.pools[scaled_pool::attention];
   const auto cells = cells_of(st.config->options, heard);
   const auto heads = st.config->kv_heads;
+  const auto down = scheduler::step_of_cells(cells, heads, false, x.least, x.most);
   if (!scheduler::step_of_cells(cells, heads, true, x.least, x.most)) no_larger(x);
-  if (!scheduler::step_of_cells(cells, heads, false, x.least, x.most)) no_smaller(x);
+  if (!down) return no_smaller(x);
+  const auto& cell = cells[down->cell];
+  const auto fewer = cell.members - down->members;
+  if (x.members <= fewer || !kv_fits(st, look, x.members > x.most, cell, down->members))
+    return no_smaller(x);
+  x.lower = x.members - fewer;
 }
 
 scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::round& heard) {
@@ -128,8 +145,6 @@ scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::rou
   give_sizes(x.pools, *heard.status, options);
   st.refusals.note(heard.status->changes, x.at, st.policy->settings());
   st.refusals.limit(x.pools, x.at);
-  if (!options.pools.attention.cells.empty())
-    note_cells(st, heard, x.pools[scaled_pool::attention]);
   st.work->note(now, *heard.status);
   for (const auto pool : scheduler::scaled_pools)
     if (auto& p = x.pools[pool]; p.exists())
@@ -144,6 +159,7 @@ scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::rou
   for (const auto n : heard.kv.used) x.kv_used += n;
   // The allocator does not hear of those who wait no longer.
   if (heard.queue.waiting > 0) x.kv_wanted = static_cast<double>(heard.kv.wanted);
+  if (!options.pools.attention.cells.empty()) note_cells(st, heard, x);
   x.queue = static_cast<uint32_t>(heard.queue.waiting);
   x.queue_age = std::chrono::milliseconds{heard.queue.oldest_ms};
   x.batches = static_cast<uint32_t>(heard.batches);

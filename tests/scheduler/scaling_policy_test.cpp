@@ -212,6 +212,26 @@ TEST_CASE("members without KV go first, KV comes first") {
   CHECK(order == std::vector{attention, attention, model, model});
 }
 
+TEST_CASE("a pool of which it is known what a step down leads to is judged by that") {
+  scaling_policy policy;
+  double now = 0;
+  auto x = good_look();
+  x.pools[model].least = x.pools[prefill].least = 2;
+  x.pools[attention] = pool_of(4, 1, 8);
+  x.kv_used = 100;
+  x.tbt_p99 = scaling_seconds{0.2};
+  x.attention_work = scaling_seconds{0.03};
+  REQUIRE(look_on(policy, x, now, 100));
+  x.pools[attention].members = 8;
+  x.tbt_p99 = x.attention_work = scaling_seconds{0};
+  x.pools[attention].lower = 4; // too small a moment ago
+  CHECK_FALSE(look_on(policy, x, now, 300));
+  x.pools[attention].lower = 6;
+  const auto down = look_on(policy, x, now, 100);
+  REQUIRE(down);
+  CHECK(down->to == 6);
+}
+
 TEST_CASE("pools that others scale get a wish and no step") {
   scaling_policy policy;
   auto x = full_look();

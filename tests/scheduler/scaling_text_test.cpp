@@ -35,6 +35,7 @@ TEST_CASE("a look comes back from its line as it was") {
   x.queue = 7;
   x.queue_age = scaling_seconds{0.1};
   x.pools[scaled_pool::attention].acts = false;
+  x.pools[scaled_pool::attention].lower = 5;
   x.pools[scaled_pool::model].wanted = 3;
   const auto line = text_of(x);
   CHECK(line.find('\n') == std::string::npos);

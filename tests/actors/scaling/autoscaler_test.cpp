@@ -80,6 +80,42 @@ TEST_CASE_FIXTURE(scaled, "L-M19: of a pool with cells the fullest one grows, to
   CHECK(members->resizes.front().pool == "attention/far");
 }
 
+TEST_CASE_FIXTURE(scaled, "L-M19 L-M24 a cell by heads skips no size that the KV in use needs") {
+  have_two_cells();
+  members->status.changes = {{"model", 1, 1, "none", {}},
+                             {"attention", 8, 8, "none", {}},
+                             {"attention/far", 8, 8, "none", {}},
+                             {"attention/near", 0, 0, "none", {}},
+                             {"prefill", 1, 1, "none", {}}};
+  begin();
+  allocator->usage.slots = {8000, 0};
+  allocator->usage.used = {3600, 0}; // seven members would do, and four would not
+  pass(200s);
+  CHECK(asked().empty());
+  allocator->usage.used = {2800, 0};
+  for (int i = 0; i < 100 && members->resizes.empty(); ++i) pass(1s);
+  CHECK(asked() == sizes{4});
+}
+
+TEST_CASE_FIXTURE(scaled,
+                  "L-M19 a cell keeps a member whose KV is needed, however few others have") {
+  have_two_cells();
+  members->status.changes = {{"model", 1, 1, "none", {}},
+                             {"attention", 4, 4, "none", {}},
+                             {"attention/far", 2, 2, "none", {}},
+                             {"attention/near", 2, 2, "none", {}},
+                             {"prefill", 1, 1, "none", {}}};
+  begin();
+  allocator->usage.slots = {6000, 1000};
+  allocator->usage.used = {2300, 600}; // too much for the 4000 slots that would be left
+  pass(200s);
+  CHECK(asked().empty());
+  allocator->usage.used = {2200, 600};
+  for (int i = 0; i < 100 && members->resizes.empty(); ++i) pass(1s);
+  REQUIRE(asked() == sizes{1});
+  CHECK(members->resizes.front().pool == "attention/far");
+}
+
 TEST_CASE_FIXTURE(scaled, "The autoscaler sees KV that is waited for, however its use goes up and "
                           "down, until nobody waits") {
   allocator->usage.wanted = 700;
