@@ -2,6 +2,7 @@
 
 #include "actors/membership/cell_roster.hpp"
 #include "actors/membership/pool_parts.hpp"
+#include "actors/protocol/pools.hpp"
 
 #include <algorithm>
 

@@ -9,10 +9,6 @@
 
 namespace lamella::actors {
 
-/// Reasons of refusals that pass by themselves; of a change follows which one.
-constexpr const char* other_change = "another change is under way";
-constexpr const char* not_started = "the service has not started yet";
-
 struct resized_part {
   scheduler::worker_role role = scheduler::worker_role::model;
   std::optional<size_t> cell{}; ///< by number

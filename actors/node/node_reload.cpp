@@ -1,5 +1,4 @@
 #include "actors/machine/seat_groups.hpp"
-#include "actors/membership/pool_parts.hpp"
 #include "actors/node/node_impl.hpp"
 #include "actors/node/roster.hpp"
 #include "actors/protocol/pools.hpp"

@@ -14,6 +14,10 @@ constexpr uint64_t kv_as_it_is = ~uint64_t{0};
 /// As the members of a pool_resize: as many as the pool has, or is changing to.
 constexpr uint32_t members_as_they_are = ~uint32_t{0};
 
+/// Reasons of refusals that pass by themselves; of a change follows which one.
+constexpr const char* other_change = "another change is under way";
+constexpr const char* not_started = "the service has not started yet";
+
 /// Asks MEMBERSHIP to change the size of a pool or cell. Answered at once: refused with the reason,
 /// or under way.
 struct pool_resize {

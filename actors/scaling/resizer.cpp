@@ -91,7 +91,12 @@ void ask_for_first(resizer_ptr self) {
               end_first(self, false);
           },
           [self, x](const caf::error& e) {
-            tell_failed(x, explain(self->system(), e));
+            const auto why = explain(self->system(), e);
+            if (why.find(other_change) != std::string::npos) { // it began after the look
+              self->state.asked = false;
+              return look_again(self);
+            }
+            tell_failed(x, why);
             end_first(self, true);
           });
 }

@@ -111,7 +111,7 @@ struct resizer_state {
 };
 
 /// Ends when the last change has ended, or with MEMBERSHIP. It asks for a change when no other is
-/// under way, and goes on with the next one after a failure.
+/// under way, asks again where one began meanwhile, and goes on with the next one after a failure.
 caf::behavior resizer(caf::stateful_actor<resizer_state>* self, resizer_config config);
 
 } // namespace lamella::actors

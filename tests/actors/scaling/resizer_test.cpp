@@ -19,6 +19,7 @@ struct world : stage {
                                    {"attention", 1, 3, "under way", {}}};
   std::vector<std::string> asked;      ///< of MEMBERSHIP
   bool refuses = false, there = false; ///< the size that is asked for
+  std::string refusal = "no";
   membership_actor members;
   std::shared_ptr<resize_outcomes> outcomes = std::make_shared<resize_outcomes>();
 
@@ -41,7 +42,7 @@ struct world : stage {
     membership_answers x;
     x.resize = [this](const pool_resize& question) -> caf::result<pool_change> {
       asked.push_back(question.pool + "=" + std::to_string(question.members));
-      if (refuses) return caf::make_error(ec::resize_refused, "no");
+      if (refuses) return caf::make_error(ec::resize_refused, refusal);
       const pool_change answer{
           question.pool, 1, question.members, there ? "done" : "under way", {}};
       if (!there) changes[0] = answer; // one that is done at once is none
@@ -95,6 +96,26 @@ TEST_CASE_FIXTURE(world, "what was rolled back or refused is told to the next re
   REQUIRE(failed.size() == (refuses ? 2 : 1));
   CHECK(failed.front().role == worker_role::attention);
   CHECK(failed.front().from == 1);
+  CHECK(outcomes->take_failed().empty());
+}
+
+TEST_CASE_FIXTURE(world,
+                  "a change that is refused because another one began meanwhile is asked for "
+                  "again") {
+  start();
+  changes[1].state = "done";
+  refuses = true;
+  refusal = "another change is under way: prefill 1 -> 2";
+  advance(1s, 100ms);
+  CHECK(asked.size() > 1);
+  CHECK(outcomes->under_way());
+  refuses = false;
+  asked.clear();
+  advance(1s, 100ms);
+  CHECK(asked == std::vector<std::string>{"model=2"});
+  changes[0].state = "done";
+  advance(1s, 100ms);
+  CHECK_FALSE(outcomes->under_way());
   CHECK(outcomes->take_failed().empty());
 }
 
