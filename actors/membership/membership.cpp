@@ -228,6 +228,7 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   if (found == st.members.end()) return;
   auto& m = found->second;
   m.info.slow = x.slow;
+  if (!x.slow) std::erase(st.shunned, std::pair{m.info.host, m.info.pid});
   tell(x.slow ? event_kind::worker_slow : event_kind::worker_recovered,
        {{"seat", m.info.seat},
         {"worker", m.info.name},

@@ -120,6 +120,7 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
   m.info.host = x.host;
   m.info.pid = x.pid;
   m.info.slow = std::ranges::find(st.shunned, std::pair{x.host, x.pid}) != st.shunned.end();
+  if (m.info.slow) st.pace.assume_slow(m.where);
   // Containers of one host may share its name, and their processes have the same numbers.
   m.info.here = x.pid == static_cast<uint32_t>(getpid()) && x.host == host_name()
                 && self->current_sender()->node() == self->home_system().node();

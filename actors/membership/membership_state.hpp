@@ -115,8 +115,8 @@ struct membership_state {
   worker_reports reports;
   measured_times measured;
   scheduler::pipeline_patience patience;
-  /// Host and process id of workers that were slow, the newest last, `shunned_max` at most: they
-  /// are recognised in any seat.
+  /// Host and process id of workers that were slow and have not recovered since, the newest last,
+  /// `shunned_max` at most: they are recognised in any seat.
   std::deque<std::pair<std::string, uint32_t>> shunned;
   std::optional<caf::actor_clock::time_point> replaced_at; ///< time of the last replacement
   std::optional<scheduler::probe_timeout> timeout;         ///< nothing: workers are not probed

@@ -41,6 +41,8 @@ public:
 
   /// Another worker takes that seat.
   void forget(const seat& who) { known_.erase(who); }
+  /// A worker that was slow in another seat, or before, takes that one: it can recover.
+  void assume_slow(const seat& who) { known_[who] = {true}; }
 
   bool slow(const seat& who) const;
 

@@ -181,6 +181,36 @@ TEST_CASE(
   CHECK(says(w.lost[1].second, "model/1 lost: it is slow, and a spare takes its part"));
 }
 
+TEST_CASE("A2 model replica, slow: one that came back recovers, and is no more known as slow") {
+  membership_world w{[](membership_config& m) { two_replicas(m, 3); }};
+  w.want_epoch();
+  std::vector<membership_world::process> models(3);
+  uint32_t pid = 40;
+  for (auto& x : models) {
+    w.pid = ++pid;
+    x = w.join("model");
+  }
+  w.join("attention");
+  w.join("attention");
+  work(w, {&models[0], &models[1]}, &models[0], 5);
+  REQUIRE(w.lost.size() == 1);
+  w.want_epoch();
+  w.pid = 41;
+  auto again = w.join("model");
+  REQUIRE(w.slow == std::set<scheduler::seat>{model_0});
+  w.end(models[1].worker);
+  w.want_epoch();
+  REQUIRE(again.book->opened.size() == 1); // better a slow one than none
+  work(w, {&again, &models[2]}, &again, 3);
+  CHECK(w.slow.contains(model_0)); // not well yet
+  work(w, {&again, &models[2]}, nullptr, 1);
+  CHECK(w.slow.empty());
+  w.end(again.worker);
+  w.want_epoch();
+  w.join("model");
+  CHECK(w.slow.empty());
+}
+
 TEST_CASE(
     "A2 attention worker, slow: told, and kept where its KV would have to be computed again") {
   for (const bool parity : {false, true}) {

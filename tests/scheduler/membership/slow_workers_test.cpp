@@ -47,6 +47,18 @@ TEST_CASE("A1 slow worker: one look is not enough, and a good one in between sta
   CHECK(all.look(shards(9, 1)).size() == 1);
 }
 
+TEST_CASE("A1 slow worker: one that comes back as slow is told when it is well, as any other") {
+  slow_workers all;
+  all.assume_slow({attention, 2});
+  CHECK(all.slow({attention, 2}));
+  CHECK(all.look(shards(9, 20)).empty());
+  CHECK(all.look(shards(9, 20)).empty()); // known
+  CHECK(all.look(shards(1.5, 20)).empty());
+  const auto well = all.look(shards(1.5, 20));
+  REQUIRE(well.size() == 1);
+  CHECK_FALSE(well[0].slow);
+}
+
 TEST_CASE("A1 slow worker: well again below twice, not in between") {
   slow_workers all;
   all.look(shards(9, 20));
