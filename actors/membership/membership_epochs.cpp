@@ -123,6 +123,8 @@ void give_up_beside(membership_ptr self, const std::string& why) {
   st.apart = !st.current->what.levels;
   tell(event_kind::epoch_dropped, {{"epoch", st.current->what.epoch}, {"reason", why}});
   if (st.apart && st.changing) st.changing->reason = recomputed + why;
+  // The pipeline stays: what has become possible meanwhile is considered again.
+  if (!st.apart) st.dropped_at = self->clock().now();
   st.asked->promise.deliver(caf::make_error(st.apart ? ec::no_memory : ec::aborted, why));
   st.asked.reset();
   abort_opening(self);

@@ -193,6 +193,25 @@ TEST_CASE_FIXTURE(spare_world,
   CHECK(lost.empty());
 }
 
+TEST_CASE_FIXTURE(spare_world, "L-M03 a drain is tried again where memory has no room to level "
+                               "tables on the way") {
+  caf::anon_send(members, pool_balance{1});
+  settle();
+  REQUIRE(due.size() == 1);
+  CHECK(drain("attention/1") == "under way");
+  spare.book->full = true;
+  want_next();
+  REQUIRE(opened.size() == 1);
+  CHECK(lost.empty());
+  due.clear();
+  advance(3s, 100ms);
+  REQUIRE(due.size() == 1);
+  spare.book->full = false;
+  want_next();
+  settled();
+  CHECK(a1.book->left == std::vector<std::string>{"it was drained"});
+}
+
 TEST_CASE_FIXTURE(short_world, "L-M03 a change beside a pool that is short, without memory for a "
                                "second cache, is done in an epoch of its own") {
   end(a1.worker);
