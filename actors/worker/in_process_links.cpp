@@ -20,7 +20,7 @@ link_port in_process_links::port() {
 net::link_end in_process_links::open(const link_order& order) {
   const bool attends = order.side == link_side::shard;
   std::lock_guard lock{mutex_};
-  if (ended_.ended(order.key.epoch)) throw gpu::channel_ended{gpu::channel_state::revoked};
+  if (!ended_.begin(order.key.epoch)) throw gpu::channel_ended{gpu::channel_state::revoked};
   auto found = links_.find(order.key);
   if (found == links_.end()) {
     auto mine = devices_.at(order.self.seat), other = devices_.at(order.other.value().seat);

@@ -43,7 +43,7 @@ void link_book::note_up(const net::link_event& x, std::string_view tier) {
                          ? spdlog::level::info
                          : spdlog::level::debug;
   spdlog::log(level, "link up {} tier={} reason=\"{}\"", name_of(x.key), tier, x.text);
-  if (!ended_.ended(x.key.epoch)) links_[x.key] = {std::string{tier}, x.trips};
+  if (ended_.begin(x.key.epoch)) links_[x.key] = {std::string{tier}, x.trips};
 }
 
 void link_book::note_refused(const net::link_event& x, std::string_view tier) {

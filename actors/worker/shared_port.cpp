@@ -21,7 +21,7 @@ link_port shared_port::of_worker() {
 net::link_end shared_port::open(user& who, const link_order& order) {
   const std::lock_guard lock{mutex_};
   const auto epoch = order.key.epoch;
-  if (who.ended.ended(epoch)) throw gpu::channel_ended{gpu::channel_state::revoked};
+  if (!who.ended.begin(epoch)) throw gpu::channel_ended{gpu::channel_state::revoked};
   auto end = plane_.open(order);
   ends_[epoch][&who].push_back(end);
   return end;

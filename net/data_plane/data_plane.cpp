@@ -161,7 +161,7 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
                                 const std::shared_ptr<gpu::device>& device,
                                 std::optional<peer_address> to) {
   if (auto wrong = check(terms); !wrong.empty()) throw std::invalid_argument{wrong};
-  if (epochs.ended(s.key.epoch)) throw channel_ended{channel_state::revoked};
+  if (!epochs.begin(s.key.epoch)) throw channel_ended{channel_state::revoked};
   auto r = std::make_shared<record>();
   r->terms = terms;
   r->link = std::make_shared<pending_link>(

@@ -8,13 +8,24 @@
 namespace lamella::net {
 
 /// Epochs may end in any order, because a new one is opened while the one before serves. Remembers
-/// `remembered` of them; all before those are over. Thread-safe.
+/// those that have begun, and `remembered` that have ended; all others before those are over.
+/// Thread-safe.
 class ended_epochs {
 public:
   static constexpr size_t remembered = 64;
 
+  /// A link of that epoch is made: the epoch is open until its own end, however many newer ones end
+  /// before. False: it is over.
+  bool begin(uint64_t epoch) {
+    std::lock_guard lock{mutex_};
+    if (is_over(epoch)) return false;
+    open_.insert(epoch);
+    return true;
+  }
+
   void end(uint64_t epoch) {
     std::lock_guard lock{mutex_};
+    open_.erase(epoch);
     if (epoch < first_) return;
     ended_.insert(epoch);
     while (ended_.size() > remembered) {
@@ -25,13 +36,17 @@ public:
 
   bool ended(uint64_t epoch) const {
     std::lock_guard lock{mutex_};
-    return epoch < first_ || ended_.contains(epoch);
+    return is_over(epoch);
   }
 
 private:
+  bool is_over(uint64_t epoch) const {
+    return epoch < first_ ? !open_.contains(epoch) : ended_.contains(epoch);
+  }
+
   mutable std::mutex mutex_;
-  uint64_t first_ = 0; ///< all before it are over
-  std::set<uint64_t> ended_;
+  uint64_t first_ = 0; ///< all before it are over, but for open ones
+  std::set<uint64_t> ended_, open_;
 };
 
 } // namespace lamella::net
