@@ -196,6 +196,11 @@ node::~node() {
     caf::anon_send_exit(kept, caf::exit_reason::user_shutdown);
   // The supervisor uses the parts that go below, until it has ended.
   if (x.root) await_end(x.system, x.root, last_build);
+  // MEMBERSHIP calls the control plane, until it has ended.
+  if (const auto members = caf::actor_cast<caf::actor>(x.parts->members)) {
+    caf::anon_send_exit(members, caf::exit_reason::user_shutdown);
+    await_end(x.system, members, last_build);
+  }
   x.root = nullptr;
   x.front = nullptr;
   x.parts->base.aside = nullptr;
