@@ -58,6 +58,15 @@ wanted_group group_for(const membership_state& st, const seat_ask& x) {
   return {group, {}};
 }
 
+/// The roles for want of which requests are refused: whoever waits for a lost shard goes on with
+/// fewer of them soon, and so do requests that come meanwhile.
+std::vector<scheduler::worker_role> lacking_roles(const membership_state& st,
+                                                  const std::set<seat>& ready) {
+  auto lacking = scheduler::lacking_roles(st.config.shape, ready, st.held);
+  if (!lacking.empty() && st.was_open && next_plan(st, true)) lacking.clear();
+  return lacking;
+}
+
 } // namespace
 
 void changed(membership_ptr self) {
@@ -76,7 +85,7 @@ void changed(membership_ptr self) {
                                          scheduler::size_of(st.wanted, role));
   st.config.on_change({st.config.seats,
                        ready,
-                       scheduler::lacking_roles(shape, ready, st.held),
+                       lacking_roles(st, ready),
                        {{scheduler::worker_role::model, shape.replicas},
                         {scheduler::worker_role::attention, shape.shards + parity},
                         {scheduler::worker_role::prefill, shape.prefill_seats}},

@@ -205,7 +205,7 @@ TEST_CASE_FIXTURE(short_world, "A2 L-M26 a shard is lost and nobody takes its pa
   want_epoch();
   advance(1s, 100ms);
   CHECK(opened.size() == 1); // whoever comes back at once gets its part
-  CHECK(lacking == std::vector{worker_role::attention});
+  CHECK(lacking.empty());    // requests wait
   advance(1s, 100ms);
   REQUIRE(opened.size() == 2);
   CHECK(opened[1].shards.size() == 1);

@@ -215,7 +215,9 @@ TEST_CASE("A worker goes, another one comes, and running requests end with their
     j.wait_for_running(12);
     j.workers.pop_front();
     slow.reset();
-    CHECK(eventually([&] { return j.call("GET", "/ready").status == 503; }));
+    // Two shards can serve without the third; requests wait until they do.
+    if (role == worker_role::model)
+      CHECK(eventually([&] { return j.call("GET", "/ready").status == 503; }));
     j.add(role, "second");
     client.join();
     CHECK(got == expected);
