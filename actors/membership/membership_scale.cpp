@@ -360,7 +360,7 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   const auto& over = *st.changing;
   st.wanted =
       with_part(st.wanted, *part_named(st, over.pool), {over.from, over.partition, over.kv_bytes});
-  st.draining.clear();
+  std::erase_if(st.draining, [&](const auto& x) { return x.first.group() == group; });
   drop_seats(self, group, effects);
   end_change(self, "rolled back", reason);
   changed(self);
