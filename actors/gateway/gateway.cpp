@@ -12,7 +12,7 @@
 #include "actors/shared/explain.hpp"
 #include "net/api/api_route.hpp"
 #include "net/api/query.hpp"
-#include "net/api/responses_writer.hpp"
+#include "net/api/responses/responses_writer.hpp"
 
 #include <spdlog/spdlog.h>
 

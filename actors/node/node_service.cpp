@@ -3,7 +3,7 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/node/roster.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/request/chat_input.hpp"
+#include "actors/request/chat/chat_input.hpp"
 #include "actors/shared/build_info.hpp"
 
 #include <spdlog/spdlog.h>

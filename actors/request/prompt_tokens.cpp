@@ -1,6 +1,6 @@
 #include "actors/request/prompt_tokens.hpp"
 
-#include "actors/request/chat_input.hpp"
+#include "actors/request/chat/chat_input.hpp"
 #include "actors/request/response_store.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_response.hpp"

@@ -7,7 +7,7 @@
 #include "net/api/api_keys.hpp"
 #include "net/api/messages_request.hpp"
 #include "net/api/messages_writer.hpp"
-#include "net/api/responses_writer.hpp"
+#include "net/api/responses/responses_writer.hpp"
 #include "net/http/http_ids.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,5 +1,5 @@
 // What requests say reaches the chat template in a form that it shows, or is told another way.
-#include "actors/request/chat_input.hpp"
+#include "actors/request/chat/chat_input.hpp"
 #include "actors/request/prompt_tokens.hpp"
 #include "base/json_writer.hpp"
 #include "net/http/api_error.hpp"

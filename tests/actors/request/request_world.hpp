@@ -6,7 +6,7 @@
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/tokens.hpp"
-#include "actors/request/chat_input.hpp"
+#include "actors/request/chat/chat_input.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stand_ins.hpp"
 

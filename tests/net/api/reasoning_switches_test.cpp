@@ -2,7 +2,7 @@
 #include "base/json_writer.hpp"
 #include "net/api/api_request.hpp"
 #include "net/api/messages_request.hpp"
-#include "net/api/responses_request.hpp"
+#include "net/api/responses/responses_request.hpp"
 
 #include <doctest/doctest.h>
 

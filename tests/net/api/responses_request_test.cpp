@@ -1,4 +1,4 @@
-#include "net/api/responses_request.hpp"
+#include "net/api/responses/responses_request.hpp"
 
 #include "base/json_writer.hpp"
 #include "tests/net/api/api_bodies.hpp"

@@ -1,4 +1,4 @@
-#include "net/api/responses_writer.hpp"
+#include "net/api/responses/responses_writer.hpp"
 
 #include "base/json.hpp"
 #include "base/json_writer.hpp"

@@ -1,7 +1,7 @@
 #include "net/api/tool_use.hpp"
 
 #include "net/api/messages_request.hpp"
-#include "net/api/responses_request.hpp"
+#include "net/api/responses/responses_request.hpp"
 #include "tests/net/api/api_bodies.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "actors/request/tool_prompt.hpp"
+#include "actors/request/chat/tool_prompt.hpp"
 
 #include "base/json_writer.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/api/answer_writer.hpp"
-#include "net/api/responses_request.hpp"
+#include "net/api/responses/responses_request.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "actors/request/chat_turns.hpp"
+#include "actors/request/chat/chat_turns.hpp"
 
 #include <fmt/format.h>
 
@@ -36,10 +36,9 @@ messages with_known_instructions(messages all, const model::chat_abilities& can)
   messages result;
   const bool knows_system = can.shows("system").any() || !can.shows("user").any();
   net::chat_message late{"user", {}, {}};
+  bool leads = true; // nobody but the system has said anything yet
   for (auto& m : all) {
     if (m.role == "developer" && !can.knows_developer) m.role = "system";
-    const bool leads =
-        std::ranges::all_of(result, [](const auto& x) { return x.role == "system"; });
     if (m.role == "system" && (!knows_system || (!leads && !can.takes_late_system))) {
       join(late, {"user", std::move(m.content), {}});
       continue;
@@ -54,6 +53,7 @@ messages with_known_instructions(messages all, const model::chat_abilities& can)
       join(said, std::move(m));
       m = std::move(said);
     }
+    leads = leads && m.role == "system";
     result.push_back(std::move(m));
   }
   if (!late.content.empty()) result.push_back(std::move(late));
@@ -79,10 +79,10 @@ messages with_calls_one_by_one(messages all) {
       const auto id = call.id;
       answer.tool_calls.push_back(std::move(call));
       result.push_back(std::exchange(answer, {"assistant", {}, {}}));
-      const auto [first, last] = std::ranges::stable_partition(
-          results, [&](const auto& x) { return x.tool_call_id != id; });
-      std::move(first, last, std::back_inserter(result));
-      results.erase(first, last);
+      const auto first = std::stable_partition(results.begin(), results.end(),
+                                               [&](const auto& x) { return x.tool_call_id != id; });
+      std::move(first, results.end(), std::back_inserter(result));
+      results.erase(first, results.end());
     }
     std::ranges::move(results, std::back_inserter(result));
   }

@@ -1,7 +1,7 @@
-#include "actors/request/chat_input.hpp"
+#include "actors/request/chat/chat_input.hpp"
 
-#include "actors/request/chat_turns.hpp"
-#include "actors/request/tool_prompt.hpp"
+#include "actors/request/chat/chat_turns.hpp"
+#include "actors/request/chat/tool_prompt.hpp"
 
 #include <spdlog/spdlog.h>
 

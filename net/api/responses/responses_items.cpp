@@ -1,7 +1,7 @@
 // Items of the Responses API as messages of a chat.
 #include "base/json_writer.hpp"
 #include "net/api/api_fields.hpp"
-#include "net/api/responses_request.hpp"
+#include "net/api/responses/responses_request.hpp"
 
 #include <algorithm>
 #include <array>
