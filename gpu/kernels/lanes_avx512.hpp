@@ -153,7 +153,29 @@ struct lanes {
     store_bf16_pairs(p, _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), half)),
                      _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(y), half)));
   }
-  /// What those bits leave of x: exact.
+  /// x rounded to bf16, halves away from 0.
+  static vec rounded_bf16(vec x) {
+    const auto raised = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+    return _mm512_castsi512_ps(_mm512_and_si512(raised, _mm512_set1_epi32(-65536)));
+  }
+  /// Each lane's first 16 bits, one behind the other.
+  static void store_bf16(void* p, vec x) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p),
+                        _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x), 16)));
+  }
+  /// 16 halves, and the 16 behind them, side by side as pairs.
+  static void pair_halves(const void* from, void* to) {
+    struct alignas(64) places {
+      uint16_t v[32] = {};
+      constexpr places() {
+        for (uint16_t i = 0; i < 32; ++i) v[i] = static_cast<uint16_t>(i / 2 + i % 2 * 16);
+      }
+    };
+    static constexpr places order;
+    _mm512_storeu_si512(
+        to, _mm512_permutexvar_epi16(_mm512_load_si512(order.v), _mm512_loadu_si512(from)));
+  }
+  /// What the first 16 bits of x leave of it: exact.
   static vec beyond_bf16(vec x) {
     return sub(x, _mm512_castsi512_ps(
                       _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(-65536))));

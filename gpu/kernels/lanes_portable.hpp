@@ -148,12 +148,24 @@ struct lanes {
     __builtin_memcpy(p, pairs, sizeof pairs);
   }
   static void store_rounded_pairs(void* p, vec x, vec y) {
-    const auto rounded = [](vec v) {
-      for (auto& part : v.v)
-        part = reinterpret_cast<float4>(reinterpret_cast<uint4>(part) + 0x8000u);
-      return v;
-    };
-    store_bf16_pairs(p, rounded(x), rounded(y));
+    store_bf16_pairs(p, rounded_bf16(x), rounded_bf16(y));
+  }
+  static vec rounded_bf16(vec x) {
+    for (auto& v : x.v)
+      v = reinterpret_cast<float4>((reinterpret_cast<uint4>(v) + 0x8000u) & 0xffff0000u);
+    return x;
+  }
+  static void store_bf16(void* p, vec x) {
+    uint16_t halves[16];
+    for (int i = 0; i < 16; ++i)
+      halves[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(x.v[i / 4][i % 4]) >> 16);
+    __builtin_memcpy(p, halves, sizeof halves);
+  }
+  static void pair_halves(const void* from, void* to) {
+    uint16_t in[32], out[32];
+    __builtin_memcpy(in, from, sizeof in);
+    for (int i = 0; i < 32; ++i) out[i] = in[i / 2 + i % 2 * 16];
+    __builtin_memcpy(to, out, sizeof out);
   }
   static vec beyond_bf16(vec x) {
     for (auto& v : x.v) v -= reinterpret_cast<float4>(reinterpret_cast<uint4>(v) & 0xffff0000u);

@@ -10,12 +10,19 @@ using lamella::model::tensor_type;
 
 namespace {
 
-/// Products of one input with a matrix of each quantised type, several of them at once.
+bool any_type(tensor_type) { return true; }
+bool is_bf16(tensor_type type) { return type == tensor_type::bf16; }
+/// Products of bf16 weights are summed otherwise on tiles.
+bool same_without_tiles(tensor_type type) { return !is_bf16(type); }
+
+/// Products of one input with a matrix of each wanted type, several of them at once.
 struct products {
-  products(uint32_t rows_of_input, uint32_t outputs, uint32_t inputs_wanted, randomness& random)
+  products(uint32_t rows_of_input, uint32_t outputs, uint32_t inputs_wanted,
+           bool (*wanted)(tensor_type), randomness& random)
       : rows{rows_of_input}, inputs{inputs_wanted}, x{random.normals(size_t{rows} * inputs)} {
     for (const auto& known : model::tensor_types)
-      if (inputs % known.block_elements == 0) all.emplace_back(known.type, outputs, inputs, random);
+      if (inputs % known.block_elements == 0 && wanted(known.type))
+        all.emplace_back(known.type, outputs, inputs, random);
   }
 
   std::vector<std::vector<float>> by(const operators& set, machine& on) {
@@ -35,7 +42,7 @@ struct products {
 };
 
 /// Both sets give the same bytes, for rows that fill tiles and rows that do not.
-void check_same_products(const operators& a, const operators& b) {
+void check_same_products(const operators& a, const operators& b, bool (*wanted)(tensor_type)) {
   machine one{1}, three{3};
   uint64_t seed = 1;
   for (uint32_t rows : {1u, 15u, 16u, 17u, 31u, 33u, 127u, 128u, 129u, 300u})
@@ -46,7 +53,7 @@ void check_same_products(const operators& a, const operators& b) {
         CAPTURE(outputs);
         CAPTURE(inputs);
         randomness random{++seed};
-        products p{rows, outputs, inputs, random};
+        products p{rows, outputs, inputs, wanted, random};
         const auto found = p.by(a, three), expected = p.by(b, one);
         for (size_t i = 0; i < p.all.size(); ++i) {
           CAPTURE(to_string(p.all[i].type));
@@ -58,7 +65,36 @@ void check_same_products(const operators& a, const operators& b) {
 } // namespace
 
 TEST_CASE("products on tiles have the bytes of those without") {
-  check_same_products(tile_twin(), without_tiles());
+  check_same_products(tile_twin(), without_tiles(), same_without_tiles);
+}
+
+TEST_CASE("products of bf16 weights whose sums take several rounds of tiles") {
+  machine one{1}, three{3};
+  for (const auto* set : sets(true))
+    for (const uint32_t inputs : {2048u, 2049u, 2100u, 4160u}) {
+      CAPTURE(set->name);
+      CAPTURE(inputs);
+      randomness random{inputs};
+      constexpr uint32_t rows = 150, outputs = 83;
+      products p{rows, outputs, inputs, is_bf16, random};
+      const auto all = p.by(*set, three), expected = p.by(reference_operators(), one);
+      for (const uint32_t some : {1u, 16u, 33u}) {
+        CAPTURE(some);
+        p.rows = some;
+        const auto found = p.by(*set, three);
+        for (size_t i = 0; i < p.all.size(); ++i) {
+          CAPTURE(to_string(p.all[i].type));
+          REQUIRE(same_bytes<float>(found[i], std::span{all[i]}.first(found[i].size())));
+        }
+      }
+      for (size_t i = 0; i < p.all.size(); ++i)
+        for (uint32_t m = 0; m < rows; ++m) {
+          const auto row = [&](const std::vector<float>& x) {
+            return std::span{x}.subspan(size_t{m} * (outputs + 1), outputs);
+          };
+          REQUIRE(relative_rms(row(all[i]), row(expected[i])) < 2e-5);
+        }
+    }
 }
 
 TEST_CASE("the instruction gives the bytes of its twin") {
@@ -68,7 +104,7 @@ TEST_CASE("the instruction gives the bytes of its twin") {
     MESSAGE("skipped: " << reason);
     return;
   }
-  check_same_products(*amx, tile_twin());
+  check_same_products(*amx, tile_twin(), any_type);
 }
 
 TEST_CASE("N-M18 products by AVX-VNNI have the bytes of those of AVX2") {
@@ -79,7 +115,7 @@ TEST_CASE("N-M18 products by AVX-VNNI have the bytes of those of AVX2") {
     return;
   }
   CHECK(by_vnni->name == avx2_operators()->name);
-  check_same_products(*by_vnni, *avx2_operators());
+  check_same_products(*by_vnni, *avx2_operators(), any_type);
 }
 
 TEST_CASE("N-M18 attention on the tiles of this machine has the bytes of their twin") {
