@@ -97,7 +97,7 @@ void tell_of(shard_ptr self, stream_id id, caf::actor_clock::time_point launched
     if (config.parity) {
       config.meter->compute(work.work->busy());
     } else {
-      config.meter->add(work.work->busy(), positions);
+      config.meter->add(work.work->busy(), positions * config.cache->layer(0).kv_heads);
       config.meter->spend(spent, shard_stages);
       if (config.device->on_host()) config.meter->launched(kind, work.work->busy(), positions);
     }

@@ -46,7 +46,8 @@ struct launch_sums {
 /// One per worker, shared with its replicas or shards; lock-free. The counters only grow.
 class work_meter {
 public:
-  /// A device has ended one iteration. `units`: rows of a replica, attended positions of a shard.
+  /// A device has ended one iteration. `units`: rows of a replica, attended positions of a shard in
+  /// each of its KV heads: members of other cells may have more of them.
   void add(std::chrono::nanoseconds busy, uint64_t units) {
     iterations_.fetch_add(1, std::memory_order_relaxed);
     units_.fetch_add(units, std::memory_order_relaxed);

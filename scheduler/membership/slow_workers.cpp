@@ -24,7 +24,7 @@ double median(std::vector<double> x) {
 std::optional<double> times_of(const work_report& x, const std::vector<work_report>& all) {
   std::vector<double> by_iteration, by_unit;
   for (const auto& peer : all) {
-    if (peer.who == x.who || peer.who.role != x.who.role || !has_worked(peer)) continue;
+    if (peer.who == x.who || peer.who.group() != x.who.group() || !has_worked(peer)) continue;
     by_iteration.push_back(per(peer, peer.iterations));
     by_unit.push_back(per(peer, peer.units));
   }

@@ -11,7 +11,7 @@
 namespace lamella::scheduler {
 
 /// Work of a worker's device since the last poll. `units` measure the amount: rows of a replica,
-/// attended positions of a shard.
+/// attended positions of a shard in each of its KV heads.
 struct work_report {
   seat who;
   uint64_t iterations = 0, units = 0;
@@ -19,9 +19,10 @@ struct work_report {
 };
 
 /// A worker is slow when its device has taken more than three times as long as the median of its
-/// peers, the others of its role, for 20 iterations and two polls in a row; it has recovered when
-/// it has taken less than twice as long for as many. Peers may have had other work, so it must be
-/// slow both per iteration and per unit of work; a worker without active peers is never judged.
+/// peers, the others of its seat group, for 20 iterations and two polls in a row; it has recovered
+/// when it has taken less than twice as long for as many. Peers may have had other work, so it must
+/// be slow both per iteration and per unit of work; a worker without active peers is never judged.
+/// Attention cells with a device, a placement or threads of their own are no peers of others.
 /// Cost: O(n^2) for n workers of a role.
 class slow_workers {
 public:
