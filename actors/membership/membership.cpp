@@ -54,6 +54,13 @@ std::vector<scheduler::stream_id> streams_of(const scheduler::epoch_plan& plan, 
   return streams;
 }
 
+/// The epoch whose work a worker did: while the pipeline moves, most requests run in the one
+/// before.
+const membership_state::numbered_plan& epoch_of_work(const membership_state& st,
+                                                     const seat& where) {
+  return st.before && has_part(st.before->plan, where) ? *st.before : st.newest;
+}
+
 void lose(membership_ptr self, const seat& where, const std::string& reason,
           net::failover_cause cause, bool own_fault = false);
 reach_verdicts verdicts_of(membership_ptr self);
@@ -88,9 +95,10 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
     if (st.config.metrics) st.config.metrics->failover(gone.info.role, cause);
   }
   // Whoever ends while it loads had nothing in flight, also where its predecessor had a part.
-  if (st.config.on_part_lost && had_part && gone.handle)
-    st.config.on_part_lost(gone.info, st.newest.epoch, streams_of(st.newest.plan, where),
-                           own_fault);
+  if (st.config.on_part_lost && had_part && gone.handle) {
+    const auto& served = epoch_of_work(st, where);
+    st.config.on_part_lost(gone.info, served.epoch, streams_of(served.plan, where), own_fault);
+  }
   if (st.config.on_worker) st.config.on_worker(gone.info, true, own_fault);
   if (had_part) {
     // Before the pipeline ends: in between /ready would say that it is being rebuilt, although a

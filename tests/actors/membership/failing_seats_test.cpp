@@ -1,5 +1,6 @@
 // MEMBERSHIP on virtual time: seats whose processes end again and again are told of, not waited
 // for, and taken back when they serve. Only a service that can never begin is given up.
+#include "actors/protocol/pools.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/work_reports.hpp"
@@ -161,6 +162,41 @@ TEST_CASE("A child process that is started again takes the seat of its predecess
   auto replica = join("model", "model-0", 0);
   CHECK(says(*join("model", "model-0", 0).result, "is full"));
   CHECK(replica.book->left.empty());
+}
+
+TEST_CASE("A8 a worker that ends while the pipeline moves is told of with the epoch that serves, "
+          "where it had a part in it") {
+  std::vector<uint64_t> told;
+  membership_world w{[&](membership_config& m) {
+    m.seats.add(worker_role::attention, 1);
+    m.on_part_lost = [&](const worker_info&, uint64_t epoch,
+                         const std::vector<scheduler::stream_id>& streams, bool) {
+      told.push_back(epoch);
+      CHECK(streams.size() == 2);
+    };
+  }};
+  w.want_epoch();
+  w.join("model");
+  auto a0 = w.join("attention");
+  auto a1 = w.join("attention");
+  w.join("prefill");
+  auto spare = w.join("attention");
+  w.ask<pool_change>(w.members, worker_drain{"attention/1", false});
+  w.settle();
+  w.want_next();
+  REQUIRE(w.opened.size() == 2);
+  SUBCASE("of both") {
+    w.end(a0.worker);
+    CHECK(told == std::vector<uint64_t>{1});
+  }
+  SUBCASE("of the one before") {
+    w.end(a1.worker);
+    CHECK(told == std::vector<uint64_t>{1});
+  }
+  SUBCASE("of the next one") {
+    w.end(spare.worker);
+    CHECK(told == std::vector<uint64_t>{2});
+  }
 }
 
 } // namespace lamella::actors::test
