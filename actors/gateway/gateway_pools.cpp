@@ -65,8 +65,10 @@ void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& wha
           },
           [self, exchange, name, value](const caf::error& reason) {
             const auto* field = reason == ec::nobody_there ? name : value;
-            auto error = net::invalid_value(field, text_of(self->system(), reason));
+            const auto why = text_of(self->system(), reason);
+            auto error = net::invalid_value(field, why);
             error.status = 409;
+            error.retryable = passes_by_itself(reason, why);
             error.code = "resize_refused";
             net::respond_error(*exchange, error);
           });

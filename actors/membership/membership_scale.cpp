@@ -192,7 +192,7 @@ bool is_needed(const membership_state& st, const seat& where) {
 /// Why no worker that is needed can be drained at the moment; empty: it can.
 std::string why_not_now(const membership_state& st) {
   if (st.changing) return other_change + (": " + text_of(*st.changing));
-  return st.open ? "" : "no epoch is open: the pipeline is being made anew";
+  return st.open ? "" : no_epoch;
 }
 
 std::chrono::seconds time_of_changes(const membership_state& st) {

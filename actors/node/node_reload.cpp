@@ -55,13 +55,10 @@ std::vector<std::string> not_now(reload_report& report, std::string why) {
   return {std::move(why)};
 }
 
-/// What MEMBERSHIP refused of one change. It may take it later where it has another one to see to,
-/// and an answer that did not come is no word on it.
+/// What MEMBERSHIP refused of one change.
 std::vector<std::string> refused(reload_report& report, const std::string& key, const caf::error& e,
                                  const std::string& why) {
-  const auto is = [&](const char* reason) { return why.find(reason) != std::string::npos; };
-  report.passing =
-      is(other_change) || is(not_started) || (e != ec::resize_refused && e != ec::nobody_there);
+  report.passing = passes_by_itself(e, why);
   return {key + ": " + why};
 }
 

@@ -17,6 +17,11 @@ constexpr uint32_t members_as_they_are = ~uint32_t{0};
 /// Reasons of refusals that pass by themselves; of a change follows which one.
 constexpr const char* other_change = "another change is under way";
 constexpr const char* not_started = "the service has not started yet";
+constexpr const char* no_epoch = "no epoch is open: the pipeline is being made anew";
+
+/// Whether a change that MEMBERSHIP refused with that error, which reads as `text`, may be taken
+/// later; so may one on which no answer came.
+bool passes_by_itself(const caf::error& refusal, const std::string& text);
 
 /// Asks MEMBERSHIP to change the size of a pool or cell. Answered at once: refused with the reason,
 /// or under way.

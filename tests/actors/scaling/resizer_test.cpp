@@ -319,4 +319,17 @@ TEST_CASE_FIXTURE(world, "L-M03 a cell keeps its members where the one that take
   CHECK(failed[1].cell == "a");
 }
 
+TEST_CASE("a refusal passes by itself where the moment is wrong, and not where the size is") {
+  const auto of = [](const caf::error& e, const std::string& text) {
+    return passes_by_itself(e, text);
+  };
+  const auto refused = caf::make_error(ec::resize_refused);
+  CHECK(of(refused, std::string{"not now: "} + other_change + ": model 1 -> 2"));
+  CHECK(of(refused, not_started));
+  CHECK(of(refused, no_epoch));
+  CHECK(of(caf::sec::request_timeout, "no answer came"));
+  CHECK_FALSE(of(refused, "a pool cannot be empty: 'model' needs a member"));
+  CHECK_FALSE(of(caf::make_error(ec::nobody_there), "there is no pool 'x'"));
+}
+
 } // namespace lamella::actors::test
