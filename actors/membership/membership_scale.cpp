@@ -232,7 +232,7 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
                            x.kv_bytes == kv_now ? kv_as_it_is : x.kv_bytes};
   if (members == now && wanted.partition.empty() && wanted.kv_bytes == kv_as_it_is
       && !(st.changing && st.changing->pool == x.pool))
-    return pool_change{x.pool, now, now, "done", {}, before, {}, kv_now};
+    return as_wanted(st, *what);
   if (const auto why = why_not(st, *what, wanted); !why.empty()) return refused(st, x.pool, why);
   if (x.members != members_as_they_are) st.before_drains.erase(what->role);
   return begin_change(self, *what, wanted, effects);
@@ -364,33 +364,6 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   drop_seats(self, group, effects);
   end_change(self, "rolled back", reason);
   changed(self);
-}
-
-std::vector<pool_change> changes_of(const membership_state& st) {
-  std::vector<pool_change> result;
-  const auto sizes = scheduler::sizes_of(st.config.shape);
-  const auto tell_of = [&](const resized_part& x) {
-    const auto name = name_of(st, x);
-    const auto now = size_of(sizes, x);
-    const auto wanted = size_of(st.wanted, x);
-    if (st.changing && st.changing->pool == name)
-      result.push_back(*st.changing);
-    else if (wanted != now && st.changing && st.changing->pool.starts_with(name + "/"))
-      result.push_back({name, now, wanted, "under way", "cell " + st.changing->pool});
-    else if (wanted != now)
-      result.push_back({name, now, wanted, "short", "it waits for workers that were lost"});
-    else if (const auto last = st.changes.find(name); last != st.changes.end())
-      result.push_back(last->second);
-    else
-      result.push_back({name, now, now, "none", {}});
-    result.back().partition = partition_of(sizes, x); // as it is
-    result.back().kv_bytes = kv_bytes_of(sizes, x);
-  };
-  tell_of({worker_role::model});
-  tell_of({worker_role::attention});
-  for (size_t i = 0; i < st.config.cells.size(); ++i) tell_of({worker_role::attention, i});
-  tell_of({worker_role::prefill});
-  return result;
 }
 
 } // namespace lamella::actors

@@ -41,7 +41,4 @@ void finish_change(membership_self::stateful_pointer<membership_state> self,
 void watch_change(membership_self::stateful_pointer<membership_state> self,
                   const scale_effects& effects);
 
-/// The pools with their newest changes, for status.
-std::vector<pool_change> changes_of(const membership_state& st);
-
 } // namespace lamella::actors

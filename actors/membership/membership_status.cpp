@@ -4,7 +4,7 @@
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
 #include "actors/membership/membership_pipeline.hpp"
-#include "actors/membership/membership_scale.hpp"
+#include "actors/membership/pool_parts.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/work_reports.hpp"
 #include "scheduler/cell_tables.hpp"

@@ -17,6 +17,8 @@ namespace {
 
 /// Members of a pool at most: seats have numbers of 14 bits, and a mistyped size starts processes.
 constexpr uint32_t members_max = 256;
+/// Why a pool that is not changed has fewer members than it should have.
+constexpr const char* waits_for_lost = "it waits for workers that were lost";
 
 } // namespace
 
@@ -122,6 +124,47 @@ std::string why_not(const membership_state& st, const resized_part& what,
     return e.what();
   }
   return {};
+}
+
+pool_change as_wanted(const membership_state& st, const resized_part& what) {
+  const auto now = size_of(scheduler::sizes_of(st.config.shape), what);
+  const auto wanted = size_of(st.wanted, what);
+  pool_change x{name_of(st, what), now, wanted, "done", {}};
+  if (now != wanted) x.state = "short", x.reason = waits_for_lost;
+  x.partition = partition_of(st.wanted, what);
+  x.kv_bytes = kv_bytes_of(st.wanted, what);
+  return x;
+}
+
+std::vector<pool_change> changes_of(const membership_state& st) {
+  std::vector<pool_change> result;
+  const auto sizes = scheduler::sizes_of(st.config.shape);
+  const auto tell_of = [&](const resized_part& x) {
+    const auto name = name_of(st, x);
+    const auto now = size_of(sizes, x);
+    const auto wanted = size_of(st.wanted, x);
+    if (st.changing && st.changing->pool == name)
+      result.push_back(*st.changing);
+    else if (wanted != now && st.changing && st.changing->pool.starts_with(name + "/"))
+      result.push_back({name, now, wanted, "under way", "cell " + st.changing->pool});
+    else if (wanted != now)
+      result.push_back({name, now, wanted, "short", waits_for_lost});
+    else if (const auto last = st.changes.find(name); last != st.changes.end())
+      result.push_back(last->second);
+    else
+      result.push_back({name, now, now, "none", {}});
+    result.back().partition = partition_of(sizes, x); // as it is
+    result.back().kv_bytes = kv_bytes_of(sizes, x);
+  };
+  tell_of({worker_role::model});
+  tell_of({worker_role::attention});
+  for (size_t i = 0; i < st.config.cells.size(); ++i) tell_of({worker_role::attention, i});
+  if (const auto n = st.config.prefill_on_replicas; n > 0)
+    result.push_back({std::string{scheduler::to_string(worker_role::prefill)}, n, n, "none",
+                      "on model replicas"});
+  else
+    tell_of({worker_role::prefill});
+  return result;
 }
 
 } // namespace lamella::actors

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lamella::actors {
 
@@ -52,5 +53,12 @@ std::string text_of(const pool_change& x);
 /// Why a pool or cell cannot become that now; empty: it can.
 std::string why_not(const membership_state& st, const resized_part& what,
                     const wanted_part& wanted);
+
+/// The pools and cells with their newest changes, for status.
+std::vector<pool_change> changes_of(const membership_state& st);
+
+/// A pool or cell that keeps what it was asked to have: "done", or "short" with the reason where it
+/// has fewer members for now, after a loss.
+pool_change as_wanted(const membership_state& st, const resized_part& what);
 
 } // namespace lamella::actors

@@ -129,6 +129,12 @@ int scale(const change_options& options) {
   const auto begun = ask(*client, "/admin/scale", body.take(), "cannot scale " + options.what);
   progress shows;
   shows.show(begun);
+  if (begun.is_short())
+    throw command_error{
+        exit_failure,
+        fmt::format("the pool {} has {} of the {} member(s) that it should have: {}", begun.pool,
+                    begun.from, begun.members, begun.reason),
+        "'lamella status' shows which workers are missing"};
   if (options.no_wait) {
     say_not_waited(begun);
   } else if (begun.under_way()) {

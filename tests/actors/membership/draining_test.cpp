@@ -51,6 +51,7 @@ TEST_CASE_FIXTURE(short_world, "L-M03 the last shard of a pool that is short of 
   advance(2s, 100ms);
   REQUIRE(opened.size() == 2);
   REQUIRE(change(1).state == "short");
+  CHECK(resize("attention", 2) == "short"); // that is asked for already
   CHECK(says(drain("attention/0"), "no other worker can take over"));
   advance(3s, 100ms);
   CHECK(change(1).state == "short");
@@ -309,6 +310,17 @@ TEST_CASE_FIXTURE(scaled_world, "L-M26 a shard that is drained while no epoch is
   CHECK(a1.book->orders.back().epoch == opened[1].epoch);
   CHECK(opened[1].empty.empty());
   CHECK(drain("attention/1", true) == "under way");
+}
+
+TEST_CASE("prefill workers on replicas are members of their pool in status") {
+  membership_world w{[](membership_config& m) { m.prefill_on_replicas = 2; }};
+  const auto status = w.ask<system_status>(w.members, status_atom_v);
+  w.settle();
+  const auto& prefill = status->value.changes.back();
+  CHECK(prefill.pool == "prefill");
+  CHECK(prefill.state == "none");
+  CHECK(prefill.to == 2);
+  CHECK(prefill.reason == "on model replicas");
 }
 
 TEST_CASE("a prefill worker on a replica cannot be drained, and is told what it is") {

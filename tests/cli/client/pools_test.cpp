@@ -235,6 +235,19 @@ TEST_CASE("lamella scale --no-wait returns at once, and a size that is there is 
   CHECK(got.out == "attention: done\n");
 }
 
+TEST_CASE("lamella scale does not say that a pool has the size that it lacks workers for") {
+  fake_admin server;
+  server.answers["POST /admin/scale"] = {
+      {202, fake_admin::text_of(1, 3, "short", "two were lost")}};
+  for (const char* words : {"scale attention=3", "scale attention=3 --no-wait"}) {
+    CAPTURE(words);
+    const auto got = server.run(words);
+    CHECK(got.code == 1);
+    CHECK(got.out == "attention: 1 -> 3, short: two were lost\n");
+    CHECK(has(got.err, "the pool attention has 1 of the 3 member(s)"));
+  }
+}
+
 TEST_CASE("lamella drain waits until the worker is gone, not until its seat is empty") {
   fake_admin server;
   auto& status = server.answers["GET /admin/status"];
