@@ -49,6 +49,7 @@ void write_worker(json_writer& out, const worker_info& w) {
       .member("state", w.state)
       .member("device", w.device)
       .member("slow", w.slow)
+      .member("draining", w.draining)
       .member("part", w.part)
       .member("cell", w.cell)
       .member("trouble", w.trouble);

@@ -92,6 +92,7 @@ system_status status_of(membership_ptr self) {
   answer.times = st.measured.rows();
   for (const auto& [where, m] : st.members) {
     answer.workers.push_back(m.info);
+    answer.workers.back().draining = st.draining.contains(where);
     if (st.open && m.handle) note_part(st, where, answer.workers.back());
   }
   leave_out_links(st, answer.workers);

@@ -39,6 +39,7 @@ struct worker_info {
   bool here = false; ///< an actor of the service's own process, which no other worker replaces
   double busy = -1;  ///< share of the last seconds in which its device computed; below 0: not known
   std::string cell{}; ///< the named attention cell of its part, of a holder of parity too; or empty
+  bool draining = false; ///< it leaves when another worker can have its part
 };
 
 /// Durations of one stage of its iterations, since it took its seat.

@@ -117,6 +117,16 @@ std::optional<seated> seat_of_worker(const json_value& status, const std::string
   return std::nullopt;
 }
 
+bool stays(const json_value& status, const std::string& seat) {
+  for (const auto& w : items_of(status, "workers")) {
+    if (text_or(w.find("seat"), "") != seat) continue;
+    const auto* found = w.find("draining");
+    const auto* drains = found == nullptr ? nullptr : found->get_if<bool>();
+    return drains != nullptr && !*drains;
+  }
+  return false;
+}
+
 bool sits(const json_value& status, const seated& x) {
   const auto now = seat_of_worker(status, x.seat);
   return now && now->incarnation == x.incarnation;

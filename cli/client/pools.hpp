@@ -61,4 +61,8 @@ std::optional<seated> seat_of_worker(const json_value& status, const std::string
 /// Whether it still does.
 bool sits(const json_value& status, const seated& x);
 
+/// Whether the service says that the worker of that seat does not drain (any more); false where it
+/// says nothing of it.
+bool stays(const json_value& status, const std::string& seat);
+
 } // namespace lamella::cli

@@ -148,8 +148,18 @@ int scale(const change_options& options) {
   return exit_success;
 }
 
-/// The worker is gone when nobody, or its successor, sits in its seat. A pool that gets smaller for
-/// it may be rolled back before.
+/// Whether the worker is gone: nobody, or its successor, sits in its seat. Throws command_error (1)
+/// where it keeps its part.
+bool has_left(const json_value& status, const seated& before, const std::string& worker) {
+  if (!sits(status, before)) return true;
+  if (stays(status, before.seat))
+    throw command_error{exit_failure, "the drain of " + worker + " was given up: it keeps its part",
+                        "'lamella events' shows why; with a spare, or another worker in its pool, "
+                        "it can be asked for again"};
+  return false;
+}
+
+/// A pool that gets smaller for the worker may be rolled back before it goes.
 int drain(const change_options& options) {
   const auto client = options.admin.client();
   const auto before = seat_of_worker(get(*client, "/admin/status"), options.what);
@@ -171,7 +181,7 @@ int drain(const change_options& options) {
       shows.show(now);
       if (!ended) return false;
     }
-    return !before || !sits(get(*client, "/admin/status"), *before);
+    return !before || has_left(get(*client, "/admin/status"), *before, options.what);
   });
   progress::say("worker " + options.what + ": gone");
   return exit_success;

@@ -8,11 +8,15 @@ namespace lamella::cli {
 
 namespace {
 
-/// "live", or "live, slow".
+/// "live", or "live, slow, draining".
 std::string state_of(const json_value& worker) {
-  const auto* slow = worker.find("slow");
-  const auto* yes = slow == nullptr ? nullptr : slow->get_if<bool>();
-  return text_or(worker.find("state"), "-") + (yes != nullptr && *yes ? ", slow" : "");
+  auto text = text_or(worker.find("state"), "-");
+  for (const char* also : {"slow", "draining"}) {
+    const auto* found = worker.find(also);
+    const auto* yes = found == nullptr ? nullptr : found->get_if<bool>();
+    if (yes != nullptr && *yes) text += std::string{", "} + also;
+  }
+  return text;
 }
 
 /// "shard 2"; "-" where it has none.

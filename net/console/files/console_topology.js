@@ -26,8 +26,6 @@ function index_of(seat) {
 
 /// How a seat is, in a word and a tone.
 export function state_of(worker, events, now) {
-  const told = events.findLast((each) => each.subject === worker.seat
-    && ['worker_lost', 'worker_joined', 'worker_draining', 'worker_left'].includes(each.kind));
   const lost = events.findLast((each) => each.kind === 'worker_lost' && each.subject === worker.seat);
   const ago = lost ? (now - lost.at) / 1000 : Infinity;
   const since = ago < 600 ? ` ${seconds(Math.max(1, Math.round(ago))).replace('.00', '')} ago` : '';
@@ -37,7 +35,7 @@ export function state_of(worker, events, now) {
   if (lost && (now - lost.seen) / 1000 < after_image_seconds)
     return { tone: 'bad', word: `${worker.state === 'live' ? 'replaced' : 'lost'}${since}` };
   if (worker.state !== 'live') return { tone: 'warn', word: worker.state === 'loading' ? 'starting' : worker.state };
-  if (told?.kind === 'worker_draining') return { tone: 'warn', word: 'draining' };
+  if (worker.draining) return { tone: 'warn', word: 'draining' };
   if (worker.slow) return { tone: 'warn', word: 'live, slow' };
   return { tone: 'good', word: ago < 60 ? `live, replaced${since}` : 'live' };
 }

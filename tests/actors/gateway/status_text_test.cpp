@@ -25,6 +25,7 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
   w.host = "there";
   w.pid = 4711;
   w.slow = true;
+  w.draining = true;
   w.part = "replica 0";
   w.peers = {{"attention/0", "shm", 12.5, 1'000'000'007}, {"attention/1", "", 0, 0}};
   x.workers = {w};
@@ -47,7 +48,7 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
       status_json(x, 3)
       == R"({"version":1,"epochs":{"attention/main":7},"workers":[{"name":"left","role":"model",)"
          R"("seat":"model/0","incarnation":3,"pid":4711,"host":"there","state":"live",)"
-         R"("device":"host","slow":true,"part":"replica 0","cell":"","trouble":"","busy":null,"peers":[{"seat":"attention/0",)"
+         R"("device":"host","slow":true,"draining":true,"part":"replica 0","cell":"","trouble":"","busy":null,"peers":[{"seat":"attention/0",)"
          R"("transport":"shm","rtt_us":12.5,"bytes":1000000007},{"seat":"attention/1",)"
          R"("transport":"","rtt_us":0.0,"bytes":0}]}],"missing":[{"role":"attention",)"
          R"("seat":"attention/1","incarnation":2,"state":"failing",)"

@@ -234,7 +234,10 @@ TEST_CASE_FIXTURE(short_world, "L-M03 a change beside a pool that is short, with
 
 TEST_CASE_FIXTURE(spare_world, "L-M03 a drain whose KV cannot be moved is given up after its time, "
                                "and the shard keeps its part") {
+  CHECK_FALSE(drains("attention/1"));
   CHECK(drain("attention/1") == "under way");
+  CHECK(drains("attention/1"));
+  CHECK_FALSE(drains("attention/0"));
   for (int second = 0; second < 70; ++second) {
     if (due.size() > opened.size() - 1) {
       want_next();
@@ -248,6 +251,7 @@ TEST_CASE_FIXTURE(spare_world, "L-M03 a drain whose KV cannot be moved is given 
   advance(1min, 1s);
   CHECK(due.size() == tries - 1);
   CHECK(a1.book->left.empty());
+  CHECK_FALSE(drains("attention/1"));
   CHECK(drain("attention/1") == "under way"); // tried again when it is asked for again
   CHECK(due.size() == tries);
 }

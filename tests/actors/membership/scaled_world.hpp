@@ -3,9 +3,11 @@
 
 #include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/protocol/workers.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace lamella::actors::test {
@@ -61,6 +63,14 @@ struct scaled_world : membership_world {
     const auto status = ask<system_status>(members, status_atom_v);
     settle();
     return status->value.changes.at(pool);
+  }
+
+  /// Whether the worker of that seat is to leave, as status tells.
+  bool drains(const std::string& seat) {
+    const auto status = ask<system_status>(members, status_atom_v);
+    settle();
+    const auto found = std::ranges::find(status->value.workers, seat, &worker_info::seat);
+    return found != status->value.workers.end() && found->draining;
   }
 
   process model, a0, a1, prefill;

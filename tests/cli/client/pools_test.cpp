@@ -41,11 +41,11 @@ std::string refusal(const std::string& why) {
 }
 
 /// A status with attention/0 and, of that incarnation, attention/1; 0: without it.
-std::string workers(uint32_t incarnation) {
+std::string workers(uint32_t incarnation, const char* more = "") {
   return R"({"workers":[{"name":"attention-0","seat":"attention/0","incarnation":1})"
          + (incarnation == 0 ? ""
                              : R"(,{"name":"attention-1","seat":"attention/1","incarnation":)"
-                                   + std::to_string(incarnation) + "}")
+                                   + std::to_string(incarnation) + more + "}")
          + "]}";
 }
 
@@ -270,6 +270,16 @@ TEST_CASE("lamella drain waits until the worker is gone, not until its seat is e
     CHECK(got.out
           == "attention: 2 -> 1, under way\nattention: 2 -> 1, done\n"
              "worker attention/1: gone\n");
+  }
+  SUBCASE("nobody takes its part in time") {
+    post = {{202, fake_admin::text_of(2, 2, "under way")}};
+    status = {{200, workers(1, R"(,"draining":false)")},
+              {200, workers(1, R"(,"draining":true)")},
+              {200, workers(1, R"(,"draining":false)")}};
+    const auto got = server.run("drain attention-1");
+    CHECK(got.code == 1);
+    CHECK(got.out == "attention: under way\n");
+    CHECK(has(got.err, "the drain of attention-1 was given up: it keeps its part"));
   }
   SUBCASE("refused") {
     status = {{200, workers(1)}};
