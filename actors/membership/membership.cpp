@@ -85,7 +85,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
         {"pid", gone.info.pid},
         {"reason", reason}});
   if (gone.handle)
-    self->send(gone.handle, worker_leave{reason, gone.seatless});
+    self->send(gone.handle, worker_leave{reason, gone.for_good});
   else
     st.refusals[where] = reason;
   st.memory.erase(where);

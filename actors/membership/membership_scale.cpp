@@ -96,7 +96,7 @@ void drop_seats(membership_ptr self, const seat_group& group, const scale_effect
   for (const auto& where : gone) stay.erase(where);
   if (st.config.on_resize) st.config.on_resize(stay); // before its workers end
   for (const auto& where : gone) {
-    if (const auto m = st.members.find(where); m != st.members.end()) m->second.seatless = true;
+    if (const auto m = st.members.find(where); m != st.members.end()) m->second.for_good = true;
     effects.send_away(where, "its pool was scaled in");
     st.draining.erase(where);
     st.failing.erase(where);
@@ -199,6 +199,13 @@ std::chrono::seconds time_of_changes(const membership_state& st) {
   return std::chrono::duration_cast<std::chrono::seconds>(st.config.resize_timeout);
 }
 
+/// A worker has no part any more, and its process is to end: whoever comes in its place is new.
+void send_off(membership_ptr self, const seat& where, const scale_effects& effects) {
+  if (const auto m = self->state.members.find(where); m != self->state.members.end())
+    m->second.for_good = true;
+  effects.send_away(where, "it was drained");
+}
+
 /// Drains that no epoch has done in time: their workers keep their parts.
 void give_up_drains(membership_ptr self) {
   auto& st = self->state;
@@ -259,7 +266,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
     return answer;
   }
   if (!is_needed(st, where)) {
-    effects.send_away(where, "it was drained");
+    send_off(self, where, effects);
     answer.state = "done";
     return answer;
   }
@@ -338,7 +345,7 @@ void finish_change(membership_ptr self, const scale_effects& effects) {
   for (const auto& [where, since] : draining)
     if (!st.newest.has(where)) {
       st.draining.erase(where);
-      effects.send_away(where, "it was drained");
+      send_off(self, where, effects);
     }
   changed(self);
 }

@@ -38,7 +38,7 @@ struct membership_state {
     worker_actor handle;   ///< null until its model is loaded
     std::string address;   ///< of its data plane
     uint64_t joined = 0;   ///< grows with each join
-    bool seatless = false; ///< its seat is taken away
+    bool for_good = false; ///< it is not to join again: its seat is taken away, or it is drained
     caf::actor_clock::time_point live_since{};
     /// All peers reach it over the data plane, and it reaches them: it may have a part.
     bool trusted = false;

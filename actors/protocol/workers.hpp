@@ -27,7 +27,7 @@ struct seat_failing {
 /// The control process asks the worker to exit.
 struct worker_leave {
   std::string reason;
-  bool for_good = false; ///< its seat is gone: it need not join again
+  bool for_good = false; ///< its seat is gone, or it was drained: its process is to end
 };
 
 /// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;

@@ -21,7 +21,7 @@ namespace lamella::actors {
 /// Why a WORKER ended.
 enum class worker_end {
   sent_away, ///< it may join again
-  dismissed, ///< its seat is gone
+  dismissed, ///< its seat is gone, or it was drained
   failed
 };
 

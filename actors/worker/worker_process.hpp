@@ -37,7 +37,7 @@ struct worker_options {
 
 /// Why a session ended.
 enum class session_end {
-  stopped,     ///< by a signal, and drained where that was asked for; or its seat is gone
+  stopped,     ///< by a signal, and drained where that was asked for; or it is dismissed
   unreachable, ///< no control process, or none that accepts us; retry
   lost,        ///< the control process is gone or dismissed us; rejoin
   denied,      ///< wrong secret

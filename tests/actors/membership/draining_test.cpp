@@ -28,6 +28,24 @@ TEST_CASE_FIXTURE(spare_world, "L-M03 who is drained again while a spare takes i
   CHECK(lost.empty());
 }
 
+TEST_CASE_FIXTURE(spare_world, "the process of a worker that is drained ends, and one that is sent "
+                               "away for another reason joins again") {
+  CHECK(drain("attention/2") == "done"); // the spare
+  CHECK(spare.book->left == std::vector<std::string>{"it was drained"});
+  CHECK(spare.book->for_good);
+  join("attention");
+  CHECK(drain("attention/1") == "under way");
+  want_next();
+  settled();
+  CHECK(a1.book->left == std::vector<std::string>{"it was drained"});
+  CHECK(a1.book->for_good);
+  model.book->fails = true;
+  end(prefill.worker);
+  want_epoch();
+  CHECK(model.book->left.size() == 1);
+  CHECK_FALSE(model.book->for_good);
+}
+
 TEST_CASE_FIXTURE(scaled_world,
                   "L-M03 a replica that is drained again while the pipeline leaves it "
                   "stays until it has") {

@@ -24,6 +24,7 @@ using scheduler::worker_role;
 struct worker_book {
   std::vector<uint64_t> opened, closed;
   std::vector<std::string> left, injuries;
+  bool for_good = false; ///< it was told not to join again
   std::vector<epoch_open> orders;
   bool fails = false;   ///< to open an epoch
   uint64_t number = 99; ///< of its part in the epoch it opened last
@@ -175,6 +176,7 @@ struct membership_world : stage {
                   [book](const epoch_close& x) { book->closed.push_back(x.epoch); },
                   [=](const worker_leave& x) {
                     book->left.push_back(x.reason);
+                    book->for_good = x.for_good;
                     self->quit();
                   },
                   [book](const worker_injury& x) { book->injuries.push_back(x.what); },
