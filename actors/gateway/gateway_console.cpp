@@ -1,5 +1,6 @@
 #include "actors/gateway/gateway_console.hpp"
 
+#include "actors/gateway/gateway_pools.hpp"
 #include "actors/gateway/gateway_status.hpp"
 #include "actors/gateway/request_list.hpp"
 #include "actors/gateway/status_text.hpp"
@@ -129,6 +130,7 @@ void answer_console(gateway_ptr self, const exchange_ptr& exchange) {
   const auto done = [self](const system_status& status, uint64_t recovering) {
     console_facts x;
     x.status = status;
+    x.status->changes = with_queued(self->state.config, status.changes);
     x.recovering = recovering;
     show(self, std::move(x));
   };

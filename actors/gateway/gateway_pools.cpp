@@ -8,6 +8,8 @@
 #include "net/api/api_request.hpp"
 #include "net/http/api_error.hpp"
 
+#include <algorithm>
+
 namespace lamella::actors {
 
 namespace {
@@ -29,10 +31,10 @@ void write(json_writer& out, const pool_change& x) {
       .member("state", x.state)
       .member("reason", x.reason);
   if (!x.partition.empty()) out.member("partition", x.partition);
-  if (x.state == "under way" && !x.to_partition.empty()) out.member("to_partition", x.to_partition);
+  const bool comes = x.state == "under way" || x.state == "queued";
+  if (comes && !x.to_partition.empty()) out.member("to_partition", x.to_partition);
   if (x.kv_bytes > 0) out.member("kv_bytes", x.kv_bytes);
-  if (x.state == "under way" && x.to_kv_bytes != kv_as_it_is)
-    out.member("to_kv_bytes", x.to_kv_bytes);
+  if (comes && x.to_kv_bytes != kv_as_it_is) out.member("to_kv_bytes", x.to_kv_bytes);
   out.end_object();
 }
 
@@ -76,6 +78,24 @@ void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& wha
 
 } // namespace
 
+std::vector<pool_change> with_queued(const gateway_config& config,
+                                     std::vector<pool_change> changes) {
+  if (!config.queued) return changes;
+  for (const auto& next : config.queued()) {
+    const auto found = std::ranges::find(changes, next.pool, &pool_change::pool);
+    if (found == changes.end() || found->state == "under way") continue;
+    auto& x = *found;
+    const bool is_there = x.state == "none" || x.state == "done";
+    x.from = is_there ? x.to : x.from;
+    x.to = next.to == members_as_they_are ? x.from : next.to;
+    x.state = next.state;
+    x.reason = next.reason;
+    x.to_partition = next.to_partition;
+    x.to_kv_bytes = next.to_kv_bytes;
+  }
+  return changes;
+}
+
 void answer_scale(gateway_ptr self, const exchange_ptr& exchange) {
   const auto x = net::parse_scale_request(small_body(exchange));
   const auto* field = !x.partition.empty() ? "partition" : x.kv_bytes ? "kv_bytes" : "members";
@@ -92,11 +112,11 @@ void answer_drain_worker(gateway_ptr self, const exchange_ptr& exchange) {
 void answer_pools(gateway_ptr self, const exchange_ptr& exchange) {
   self->request(self->state.members, timeout, status_atom_v)
       .then(
-          [exchange](const system_status& status) {
+          [self, exchange](const system_status& status) {
             json_writer out;
             out.begin_object().member("version", 1).member("epoch", status.epoch).key("pools");
             out.begin_array();
-            for (const auto& x : status.changes) write(out, x);
+            for (const auto& x : with_queued(self->state.config, status.changes)) write(out, x);
             out.end_array().end_object();
             exchange->respond(200, json(), out.take());
           },

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "actors/gateway/gateway_state.hpp"
+#include "actors/protocol/pools.hpp"
+
+#include <vector>
 
 namespace lamella::actors {
 
@@ -11,6 +14,10 @@ void answer_scale(gateway_ptr self, const exchange_ptr& exchange);
 
 /// POST /admin/drain-worker, {"worker":"attention-1"}: likewise.
 void answer_drain_worker(gateway_ptr self, const exchange_ptr& exchange);
+
+/// The newest change of each pool, or the one that waits for others where there is one.
+std::vector<pool_change> with_queued(const gateway_config& config,
+                                     std::vector<pool_change> changes);
 
 /// GET /admin/pools: the sizes and the newest change of each pool.
 void answer_pools(gateway_ptr self, const exchange_ptr& exchange);

@@ -59,7 +59,9 @@ struct gateway_config {
   uint32_t attention_members = 1;
   std::function<void()> on_drain;           ///< requested by an operator
   std::function<reload_report()> on_reload; ///< likewise; reads files
-  bool chaos = false;                       ///< fault injection is allowed
+  /// Changes of pools that a reload asked for and that wait for others: "queued". May be empty.
+  std::function<std::vector<pool_change>()> queued;
+  bool chaos = false; ///< fault injection is allowed
   environment world;
 };
 

@@ -3,6 +3,7 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/node/roster.hpp"
 #include "actors/protocol/epochs.hpp"
+#include "actors/protocol/pools.hpp"
 #include "actors/request/chat/chat_input.hpp"
 #include "actors/shared/build_info.hpp"
 
@@ -196,6 +197,7 @@ gateway_config node::impl::gateway_settings() {
     if (!drained.exchange(true)) end_callback(false);
   };
   c.on_reload = [this] { return reload(); };
+  c.queued = [outcomes = resizes] { return queued_changes(*outcomes); };
   return c;
 }
 

@@ -38,7 +38,9 @@ struct pool_resize {
 struct pool_change {
   std::string pool;
   uint32_t from = 0, to = 0;
-  std::string state;  ///< "none", "short" (of lost workers), "under way", "done" or "rolled back"
+  /// "none", "short" (of lost workers), "under way", "done" or "rolled back"; of one that a reload
+  /// asked for and that waits for others "queued", which MEMBERSHIP does not know.
+  std::string state;
   std::string reason; ///< what it waits for, or why it was rolled back; may be empty
   /// Of an attention cell: "heads" or "requests", as it is before the change or without one; else
   /// empty.

@@ -50,6 +50,13 @@ void end_all(resizer_ptr self, const std::string& why) {
   self->quit();
 }
 
+/// All know which changes wait for others.
+void tell_waiting(resizer_ptr self) {
+  const auto& [c, asked, name] = self->state;
+  const auto first = c.wishes.begin() + (asked && !c.wishes.empty() ? 1 : 0);
+  c.outcomes->wait({first, c.wishes.end()});
+}
+
 void look_again(resizer_ptr self) { self->delayed_send(self, between_looks, wake_atom_v); }
 
 /// Cells that were to lose their last member keep it where the one that was to take over has none.
@@ -74,6 +81,7 @@ void end_first(resizer_ptr self, bool failed) {
     c.outcomes->end();
     self->quit();
   } else {
+    tell_waiting(self);
     self->send(self, wake_atom_v);
   }
 }
@@ -85,10 +93,9 @@ void ask_for_first(resizer_ptr self) {
   self->request(st.config.members, timeout, question_of(x))
       .then(
           [self](const pool_change& answer) {
-            if (answer.state == "under way")
-              look_again(self);
-            else // it has them already
-              end_first(self, false);
+            if (answer.state != "under way") return end_first(self, false); // it has them already
+            tell_waiting(self);
+            look_again(self);
           },
           [self, x](const caf::error& e) {
             const auto why = explain(self->system(), e);
@@ -229,9 +236,23 @@ void empty_cells(std::vector<resize_wish>& wishes, const std::vector<std::string
   }
 }
 
+std::vector<pool_change> queued_changes(const resize_outcomes& outcomes) {
+  std::vector<pool_change> result;
+  for (const auto& x : outcomes.waiting()) {
+    const auto question = question_of(x);
+    auto& to =
+        result.emplace_back(pool_change{question.pool, x.from, question.members, "queued",
+                                        "a reload asked for it: it waits for other changes"});
+    to.to_partition = question.partition;
+    to.to_kv_bytes = question.kv_bytes;
+  }
+  return result;
+}
+
 caf::behavior resizer(resizer_ptr self, resizer_config config) {
   end_on_exceptions(self);
   self->state.config = std::move(config);
+  tell_waiting(self);
   self->monitor(self->state.config.members);
   self->set_down_handler(
       [self](const caf::down_msg& down) { end_all(self, explain(self->system(), down.reason)); });

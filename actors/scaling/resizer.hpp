@@ -77,6 +77,16 @@ public:
   void end() {
     std::lock_guard lock{mutex_};
     under_way_ = false;
+    waiting_.clear();
+  }
+  /// These wait for the one before them to end, in their order.
+  void wait(std::vector<resize_wish> wishes) {
+    std::lock_guard lock{mutex_};
+    waiting_ = std::move(wishes);
+  }
+  std::vector<resize_wish> waiting() const {
+    std::lock_guard lock{mutex_};
+    return waiting_;
   }
   void failed(const resize_wish& x) {
     std::lock_guard lock{mutex_};
@@ -95,8 +105,11 @@ public:
 private:
   mutable std::mutex mutex_;
   bool under_way_ = false;
-  std::vector<resize_wish> failed_;
+  std::vector<resize_wish> failed_, waiting_;
 };
+
+/// The changes that wait, as status tells of them: "queued"; `to` may be members_as_they_are.
+std::vector<pool_change> queued_changes(const resize_outcomes& outcomes);
 
 struct resizer_config {
   membership_actor members;

@@ -27,9 +27,9 @@ std::string recut(const pool_state& x) {
 
 /// "3", "1 -> 3", "1 of 3", of a cell "2 by requests", "2 by requests -> 3 by heads".
 std::string members_of(const pool_state& x) {
-  if (x.under_way() && !x.to_partition.empty()) return recut(x);
-  if (x.under_way() && x.from != x.members)
-    return cut(x.from, "") + " -> " + cut(x.members, x.partition);
+  const bool comes = x.under_way() || x.queued();
+  if (comes && !x.to_partition.empty()) return recut(x);
+  if (comes && x.from != x.members) return cut(x.from, "") + " -> " + cut(x.members, x.partition);
   if (x.is_short()) return cut(x.from, "") + " of " + cut(x.members, x.partition);
   return cut(x.rolled_back() ? x.from : x.members, x.partition);
 }

@@ -14,7 +14,7 @@ namespace lamella::cli {
 struct pool_state {
   std::string pool;
   uint32_t from = 0, members = 0;
-  std::string state; ///< "none", "short", "under way", "done" or "rolled back"
+  std::string state; ///< "none", "short", "queued", "under way", "done" or "rolled back"
   std::string reason;
   std::string partition;               ///< of a cell: "heads" or "requests", as it serves
   std::string to_partition;            ///< what it will be; empty: the same
@@ -22,6 +22,7 @@ struct pool_state {
   std::optional<uint64_t> to_kv_bytes; ///< what it will be; nothing: the same
 
   bool under_way() const { return state == "under way"; }
+  bool queued() const { return state == "queued"; }  ///< it waits for other changes
   bool is_short() const { return state == "short"; } ///< of workers that were lost
   bool changes_kv() const { return to_kv_bytes.has_value(); }
   bool rolled_back() const { return state == "rolled back"; }
@@ -36,8 +37,8 @@ pool_state pool_state_of(const json_value& x);
 std::string line_of(const pool_state& x);
 
 /// Writes the reply of GET /admin/pools as a table. MEMBERS is the size that serves, with the one
-/// that is wanted where a change is under way: "1 -> 3", or workers are lacking: "1 of 3". KV EACH
-/// is there where a pool has its `kv_bytes`. Ends with a line break.
+/// that is wanted where a change is under way or queued: "1 -> 3", or workers are lacking: "1 of
+/// 3". KV EACH is there where a pool has its `kv_bytes`. Ends with a line break.
 std::string pools_page(const json_value& pools);
 
 /// What `lamella scale` is asked for.

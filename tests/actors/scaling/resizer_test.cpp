@@ -71,10 +71,16 @@ TEST_CASE_FIXTURE(world, "a reload does not wait for workers that another pool h
 TEST_CASE_FIXTURE(world, "the next pool of a reload changes when the one before has its size") {
   start();
   CHECK(asked.empty());
+  const auto waiting = queued_changes(*outcomes);
+  REQUIRE(waiting.size() == 1);
+  CHECK(waiting[0].pool == "model");
+  CHECK(waiting[0].to == 2);
+  CHECK(waiting[0].state == "queued");
   changes[1].state = "done";
   advance(1s, 100ms);
   CHECK(asked == std::vector<std::string>{"model=2"});
   CHECK(outcomes->under_way());
+  CHECK(queued_changes(*outcomes).empty());
   changes[0].state = "done";
   advance(1s, 100ms);
   CHECK_FALSE(outcomes->under_way());

@@ -68,6 +68,10 @@ TEST_CASE("The page of pools shows sizes, states and reasons") {
     {"pool":"attention","from":1,"members":3,"state":"short","reason":"two were lost"}]})"))
         == "POOL       MEMBERS  STATE  REASON\n"
            "attention  1 of 3   short  two were lost\n");
+  CHECK(pools_page(parse_json(R"({"pools":[
+    {"pool":"model","from":1,"members":2,"state":"queued","reason":"it waits"}]})"))
+        == "POOL   MEMBERS  STATE   REASON\n"
+           "model  1 -> 2   queued  it waits\n");
 }
 
 TEST_CASE("L-M24 the page of pools shows how cells are cut, and shall be") {
@@ -201,6 +205,11 @@ TEST_CASE("lamella scale ends with 1 and the server's reason when a change is re
     CHECK(got.out == "attention: 1 -> 3, under way\n");
     CHECK(has(got.err, "rolled back: the pool attention still has 1 member(s): its workers were "
                        "not ready within 60 s"));
+  }
+  SUBCASE("a reload has another change wait behind it") {
+    server.answers["POST /admin/scale"] = {{202, fake_admin::text_of(1, 3, "under way")}};
+    server.pools(3, 1, "queued");
+    CHECK(server.run("scale attention=3").code == 0);
   }
   SUBCASE("another change follows before it is seen to end") {
     server.answers["POST /admin/scale"] = {{202, fake_admin::text_of(1, 3, "under way")}};
