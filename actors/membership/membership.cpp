@@ -83,6 +83,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
         {"incarnation", gone.info.incarnation},
         {"worker", gone.info.name},
         {"pid", gone.info.pid},
+        {"cause", word_of(cause)},
         {"reason", reason}});
   if (gone.handle)
     self->send(gone.handle, worker_leave{reason, gone.for_good});
