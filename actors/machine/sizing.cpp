@@ -23,6 +23,26 @@ static_assert(config::cells_most == scheduler::cells_max);
 /// Minimum number of slots of a useful service.
 constexpr uint32_t slots_min = 128;
 
+/// Slots of a table at most.
+constexpr uint32_t slots_max = 1u << 30;
+
+/// KV of each member of a table; nothing: not given.
+std::optional<uint64_t> given_bytes(const config::settings& options, uint32_t table) {
+  const auto& cell_pool = settings_of_cell(options, table);
+  return cell_pool.kv_bytes ? cell_pool.kv_bytes : options.kv.bytes;
+}
+
+/// What the members of a table are to store: what was asked for, where that is more than a table
+/// can have slots.
+uint64_t wanted_bytes(const config::settings& options, uint64_t token_bytes,
+                      const scheduler::kv_layout& layout, uint32_t table) {
+  const auto bytes = stored_bytes(layout, table, token_bytes);
+  const auto given = given_bytes(options, table);
+  if (!given || layout.slots_of(table) < slots_max) return bytes;
+  const auto holders = layout.cells[table].members + (layout.has_parity(table) ? 1 : 0);
+  return std::max(bytes, *given * holders);
+}
+
 /// The tables of the attention pool, without their slots.
 scheduler::kv_layout members_of_cells(const config::settings& options) {
   const auto& pool = options.pools.attention;
@@ -118,7 +138,7 @@ std::string why_too_large(const config::settings& options, uint64_t weight_bytes
   const auto weights = is_here(pools.model) ? weight_bytes : 0;
   uint64_t kv = 0;
   for (uint32_t i = 0; i < layout.tables(); ++i)
-    if (is_here(settings_of_cell(options, i))) kv += stored_bytes(layout, i, token_bytes);
+    if (is_here(settings_of_cell(options, i))) kv += wanted_bytes(options, token_bytes, layout, i);
   if (weights + kv <= limit) return {};
   if (weights == 0)
     return fmt::format("the KV cache ({} bytes) is more than the memory limit of {} bytes", kv,
@@ -199,12 +219,11 @@ scheduler::kv_layout layout_of(const config::settings& options, const model::mod
   auto layout = members_of_cells(options);
   const auto share = available / std::max(1u, layout.all());
   for (uint32_t i = 0; auto& cell : layout.cells) {
-    const auto& cell_pool = settings_of_cell(options, i++);
-    const auto given = cell_pool.kv_bytes ? cell_pool.kv_bytes : options.kv.bytes;
+    const auto given = given_bytes(options, i++);
     const auto member_bytes = token_bytes(options, spec) / std::max(1u, cell.members);
     auto slots = given.value_or(share) / std::max<uint64_t>(1, member_bytes);
     if (!given) slots = std::min(slots, seats * (uint64_t{context} + 64));
-    cell.slots = static_cast<uint32_t>(std::min<uint64_t>(slots, 1u << 30));
+    cell.slots = static_cast<uint32_t>(std::min<uint64_t>(slots, slots_max));
   }
   return layout;
 }

@@ -83,6 +83,14 @@ TEST_CASE("L-M26 the member with parity needs memory as the others do") {
   CHECK(stored_bytes({{{2, slots, true}, {0, slots, true}}}, 1, 6) == 0);
 }
 
+TEST_CASE("KV of more slots than a table can have is refused with the bytes that were asked for") {
+  config::settings x;
+  x.kv.bytes = uint64_t{1} << 46;
+  const scheduler::kv_layout layout{{{2, 1u << 30, true}}};
+  CHECK(why_too_large(x, 0, 6, layout)
+            .starts_with("the KV cache (" + std::to_string(3 * *x.kv.bytes) + " bytes)"));
+}
+
 TEST_CASE("KV of a cell on other hosts needs no memory of this one") {
   const auto limit = memory_limit();
   config::settings x;
