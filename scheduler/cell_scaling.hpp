@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -40,9 +41,11 @@ constexpr uint32_t next_cell_size(uint32_t members, uint32_t heads, bool up) {
 /// The step of a pool that shall grow (`up`) or shrink: the fullest cell grows, the emptiest one
 /// shrinks, of equal ones the first. A cell without members is the last to grow. The pool grows to
 /// `most` members and shrinks to `least`, and to one; where it is beyond these bounds, a step may
-/// end short of them. Each cell stays within its own bounds. Nothing where no cell can. O(cells).
-inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, uint32_t heads,
-                                              bool up, uint32_t least, uint32_t most) {
+/// end short of them. Each cell stays within its own bounds. `may`: whether that step of a cell is
+/// possible beside this; empty: each is. Nothing where no cell can. O(cells).
+inline std::optional<cell_step>
+step_of_cells(std::span<const cell_look> cells, uint32_t heads, bool up, uint32_t least,
+              uint32_t most, const std::function<bool(const cell_step&)>& may = {}) {
   uint32_t all = 0;
   for (const auto& x : cells) all += x.members;
   std::optional<cell_step> best;
@@ -58,7 +61,8 @@ inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, 
     const auto after = all - cells[i].members + size;
     if (up ? cells[i].most > 0 && size > cells[i].most : size < cells[i].least) continue;
     if (size == cells[i].members || (up ? after > most : after < std::max(1u, least))) continue;
-    if (!best || better(cells[i], cells[best->cell])) best = {i, size};
+    if (best && !better(cells[i], cells[best->cell])) continue;
+    if (!may || may({i, size})) best = {i, size};
   }
   return best;
 }

@@ -119,23 +119,38 @@ bool kv_fits(const autoscaler_state& st, const scheduler::scaling_look& x, bool 
   return x.kv_used + x.kv_wanted <= left * s.kv_high * (too_large ? 1 : 1 - s.margin);
 }
 
+/// The cells that would change their size, if the pool is to.
+struct cell_steps {
+  std::optional<scheduler::cell_step> up, down;
+};
+
 /// The next sizes of cells, whatever the pool may have. The KV in use is known.
-void note_cells(const autoscaler_state& st, const autoscaler_state::round& heard,
-                scheduler::scaling_look& look) {
+cell_steps note_cells(const autoscaler_state& st, const autoscaler_state::round& heard,
+                      scheduler::scaling_look& look) {
   auto& x = look.pools[scaled_pool::attention];
   const auto cells = cells_of(st.config->options, heard);
   const auto heads = st.config->kv_heads;
-  const auto down = scheduler::step_of_cells(cells, heads, false, x.least, x.most);
-  if (!scheduler::step_of_cells(cells, heads, true, x.least, x.most)) no_larger(x);
-  if (!down) return no_smaller(x);
-  const auto& cell = cells[down->cell];
-  const auto fewer = cell.members - down->members;
-  if (x.members <= fewer || !kv_fits(st, look, x.members > x.most, cell, down->members))
-    return no_smaller(x);
-  x.lower = x.members - fewer;
+  const auto fewer = [&](const scheduler::cell_step& step) {
+    return cells[step.cell].members - step.members;
+  };
+  // The emptiest cell whose KV fits into the others.
+  const auto may_go = [&](const scheduler::cell_step& step) {
+    return x.members > fewer(step)
+           && kv_fits(st, look, x.members > x.most, cells[step.cell], step.members);
+  };
+  const cell_steps steps{scheduler::step_of_cells(cells, heads, true, x.least, x.most),
+                         scheduler::step_of_cells(cells, heads, false, x.least, x.most, may_go)};
+  if (!steps.up) no_larger(x);
+  if (steps.down)
+    x.lower = x.members - fewer(*steps.down);
+  else
+    no_smaller(x);
+  return steps;
 }
 
-scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::round& heard) {
+/// `steps`: of cells, where there are some.
+scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::round& heard,
+                                cell_steps& steps) {
   auto& st = self->state;
   const auto now = self->clock().now();
   const auto& options = st.config->options;
@@ -159,7 +174,7 @@ scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::rou
   for (const auto n : heard.kv.used) x.kv_used += n;
   // The allocator does not hear of those who wait no longer.
   if (heard.queue.waiting > 0) x.kv_wanted = static_cast<double>(heard.kv.wanted);
-  if (!options.pools.attention.cells.empty()) note_cells(st, heard, x);
+  if (!options.pools.attention.cells.empty()) steps = note_cells(st, heard, x);
   x.queue = static_cast<uint32_t>(heard.queue.waiting);
   x.queue_age = std::chrono::milliseconds{heard.queue.oldest_ms};
   x.batches = static_cast<uint32_t>(heard.batches);
@@ -206,22 +221,19 @@ struct named_step {
 /// Of a pool with cells one of these changes its size; nothing: no cell has a size within the
 /// bounds.
 std::optional<named_step> named(const autoscaler_state& st, const autoscaler_state::round& heard,
-                                const scheduler::scaling_step& step) {
+                                const cell_steps& steps, const scheduler::scaling_step& step) {
   const auto& options = st.config->options;
   if (step.pool != scaled_pool::attention || options.pools.attention.cells.empty())
     return named_step{{scheduler::name_of(step.pool), step.to}, step.from};
-  const auto& bounds = st.pools[step.pool];
-  const auto cells = cells_of(options, heard);
-  const auto cell = scheduler::step_of_cells(cells, st.config->kv_heads, step.to > step.from,
-                                             bounds.least, bounds.most);
+  const auto& cell = step.to > step.from ? steps.up : steps.down;
   if (!cell) return std::nullopt;
-  return named_step{{"attention/" + named_cells(*heard.status).at(cell->cell).first, cell->members},
-                    cells[cell->cell].members};
+  const auto [name, change] = named_cells(*heard.status).at(cell->cell);
+  return named_step{{"attention/" + name, cell->members}, serving(change)};
 }
 
-void take(autoscaler_ptr self, const autoscaler_state::round& heard,
+void take(autoscaler_ptr self, const autoscaler_state::round& heard, const cell_steps& steps,
           const scheduler::scaling_step& step) {
-  const auto x = named(self->state, heard, step);
+  const auto x = named(self->state, heard, steps, step);
   if (!x) return;
   tell(event_kind::pool_autoscaling, {{"pool", x->resize.pool},
                                       {"from", x->from},
@@ -244,11 +256,12 @@ void decide(autoscaler_ptr self, const autoscaler_state::round& heard) {
   auto& st = self->state;
   st.looking = false;
   if (heard.failed) return;
-  const auto x = look_of(self, heard);
+  cell_steps steps;
+  const auto x = look_of(self, heard, steps);
   trace(st, scheduler::text_of(x));
   const auto decision = st.policy->look(x);
   tell_wishes(st, x, decision);
-  if (decision.step) take(self, heard, *decision.step);
+  if (decision.step) take(self, heard, steps, *decision.step);
 }
 
 void one_less(autoscaler_ptr self, const round_ptr& x) {

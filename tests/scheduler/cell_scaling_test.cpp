@@ -106,3 +106,13 @@ TEST_CASE("L-M19 a cell that is not configured any more keeps its size") {
   cells[1].stays = true;
   CHECK_FALSE(step_of_cells(cells, 4, true, 1, 8));
 }
+
+TEST_CASE("L-M19 a cell that cannot take a step leaves it to the next one") {
+  const std::vector<cell_look> cells{{1, 100, 90}, {1, 100, 10}, {1, 100, 50}};
+  const auto but = [](size_t cell) {
+    return [cell](const cell_step& x) { return x.cell != cell; };
+  };
+  CHECK(step_of_cells(cells, 3, false, 1, 9, but(1))->cell == 2);
+  CHECK(step_of_cells(cells, 3, true, 1, 9, but(0))->cell == 2);
+  CHECK_FALSE(step_of_cells(cells, 3, true, 1, 9, [](const cell_step&) { return false; }));
+}
