@@ -30,6 +30,13 @@ queue_status counts_of(const global_scheduler_state& st) {
   result.running = st.seated.size();
   for (const auto& [first, x] : st.unbegun) result.running -= x.choices;
   result.waiting = st.queue->waiting() + st.held.size() + st.unbegun.size();
+  if (const auto& canary = st.config.canary) {
+    const auto waits = st.waiting.find(*canary);
+    if ((waits != st.waiting.end() && waits->second.fits) || st.unbegun.contains(*canary))
+      --result.waiting;
+    else if (st.seated.contains(*canary))
+      --result.running;
+  }
   return result;
 }
 

@@ -13,6 +13,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 namespace lamella::actors {
@@ -44,6 +45,7 @@ struct global_scheduler_config {
   std::shared_ptr<net::metrics> metrics;   ///< may be null
   std::shared_ptr<health_board> health;    ///< may be null; notified when the queue is full
   std::shared_ptr<suspect_board> suspects; ///< may be null; isolated and poisonous sequences
+  std::optional<sequence_id> canary;       ///< its own token is no request: it is not counted
   /// Replicas of batches and prefill workers; empty: unknown, and isolation is impossible.
   std::vector<uint32_t> replica_of_batch, replica_of_prefill;
 };

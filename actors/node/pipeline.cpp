@@ -162,6 +162,7 @@ private:
     c.metrics = parts_.metrics;
     c.health = parts_.health;
     c.suspects = parts_.suspects;
+    c.canary = canary_sequence;
     for (uint32_t j = 0; j < batches_count_; ++j)
       c.replica_of_batch.push_back(rotates(stream_id{j}) ? 0 : first_of(stream_id{j}));
     for (uint32_t i = 0; i < prefill_streams_count(); ++i)

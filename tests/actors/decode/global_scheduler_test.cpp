@@ -55,6 +55,29 @@ TEST_CASE("what has its slots waits until its prefill begins") {
   CHECK(load() == numbers{1, 0});
 }
 
+TEST_CASE("the canary's token is no request: neither waiting nor running") {
+  auto c = small_scheduler();
+  c.canary = seq(9);
+  scheduler_world w{c};
+  const auto idle = [&] {
+    auto answer = w.ask<queue_status>(w.scheduler, status_atom_v);
+    w.settle();
+    return answer->value.running == 0 && answer->value.waiting == 0;
+  };
+  w.kv->does = allocator_book::mode::refuses;
+  const auto place = w.offer(9, 1);
+  CHECK_FALSE(place->came);
+  CHECK(idle());
+  w.kv->does = allocator_book::mode::grants;
+  w.tell(kv_freed{100});
+  CHECK(place->came);
+  CHECK(idle());
+  w.tell(prefill_begun{seq(9)});
+  CHECK(idle());
+  w.tell(retire{seq(9)});
+  CHECK(idle());
+}
+
 TEST_CASE("the oldest prompt's wait is told, in the queue and before its prefill") {
   world w;
   const auto oldest = [&] {
