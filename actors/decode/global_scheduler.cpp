@@ -91,7 +91,7 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   // With its KV nothing is computed: it takes no worker's time.
   const auto now = now_of(self);
   sort_machines(st, now);
-  tokens_come(st, batch, now);
+  tokens_come(st, batch, entry.choices, now);
   const prompt_place prompt{entry.first, tokens, held.cached > 0, batch, now};
   const auto worker = held.kept ? 0 : prefill_worker_for(st, prompt);
   if (!held.kept) st.unbegun[entry.first] = {entry.choices, node.mapped().since, worker, tokens};

@@ -69,6 +69,16 @@ scheduler::machine_label* machine_of(global_scheduler_state& st, uint32_t batch)
   return st.config.mixed_launches && batch < st.labels.size() ? &st.labels[batch] : nullptr;
 }
 
+/// The least loaded batch of the machines for which `may` holds.
+template <class May>
+std::optional<uint32_t> batch_among(global_scheduler_state& st, std::vector<uint64_t> load,
+                                    uint32_t choices, const May& may) {
+  const auto seats = st.config.seats_per_batch;
+  for (uint32_t j = 0; j < load.size(); ++j)
+    if (const auto* x = machine_of(st, j); x != nullptr && !may(*x)) load[j] = seats;
+  return scheduler::least_loaded(load, seats, choices);
+}
+
 /// Someone has to decode.
 bool may_be_repurposed(const global_scheduler_state& st, const scheduler::machine_label& x) {
   return x.home() != machine_pool::token || std::ranges::count_if(st.labels, [](const auto& m) {
@@ -115,18 +125,19 @@ uint32_t prefill_worker_for(global_scheduler_state& st, const prompt_place& prom
 
 std::optional<uint32_t> batch_for(global_scheduler_state& st, const std::vector<uint64_t>& load,
                                   uint32_t choices) {
-  const auto seats = st.config.seats_per_batch;
-  auto decoding = load;
-  for (uint32_t j = 0; j < load.size(); ++j)
-    if (const auto* x = machine_of(st, j); x != nullptr && x->now() == machine_pool::prompt)
-      decoding[j] = seats;
-  const auto batch = scheduler::least_loaded(decoding, seats, choices);
-  return batch ? batch : scheduler::least_loaded(load, seats, choices);
+  const auto decodes = [](const auto& x) { return x.home() != machine_pool::prompt; };
+  const auto mixed = [](const auto& x) { return x.now() != machine_pool::prompt; };
+  const auto any = [](const auto&) { return true; };
+  auto batch = batch_among(st, load, choices, decodes);
+  if (!batch) batch = batch_among(st, load, choices, mixed);
+  return batch ? batch : batch_among(st, load, choices, any);
 }
 
-void tokens_come(global_scheduler_state& st, uint32_t batch, double now_s) {
+void tokens_come(global_scheduler_state& st, uint32_t batch, uint32_t sequences, double now_s) {
   auto* x = machine_of(st, batch);
-  if (x == nullptr || x->now() != machine_pool::prompt || !x->join_mixed(now_s)) return;
+  if (x == nullptr || x->home() != machine_pool::prompt) return;
+  if (st.config.metrics) st.config.metrics->sequences_overflowed(sequences);
+  if (!x->join_mixed(now_s)) return;
   spdlog::debug("replica for prompts takes sequences that overflow replica={}", batch);
   tell_mixed(st);
 }

@@ -26,12 +26,13 @@ uint32_t prefill_worker_for(global_scheduler_state& st, const prompt_place& prom
 uint32_t worker_of(const global_scheduler_state& st, stream_id stream);
 
 /// The batch for sequences: the one with the fewest, of replicas whose own pool is not that of
-/// prompts. Where these are full, one of a replica for prompts (S-M07). `load`: sequences by batch.
+/// prompts. Where these are full, one of a machine for prompts, and of these first one that is
+/// mixed already (S-M07), so that the others have prompts alone. `load`: sequences by batch.
 std::optional<uint32_t> batch_for(global_scheduler_state& st, const std::vector<uint64_t>& load,
                                   uint32_t choices);
 
-/// Sequences were placed in that batch: a replica for prompts is mixed from now on.
-void tokens_come(global_scheduler_state& st, uint32_t batch, double now_s);
+/// So many sequences were placed in that batch: a machine for prompts is mixed from now on.
+void tokens_come(global_scheduler_state& st, uint32_t batch, uint32_t sequences, double now_s);
 
 /// Mixed replicas that have only work of their own kind return to their pool (S-M08); those that
 /// have been mixed for `repurpose_s` change it (S-M09), but the last one that decodes stays.

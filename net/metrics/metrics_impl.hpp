@@ -180,14 +180,19 @@ struct metrics::impl {
                "Prompts that replicas computed beside decoding, because all prefill workers had "
                "long queues.")
           .Add(Labels{});
+  Counter& sequences_overflowed =
+      counters("lamella_sequences_overflowed_total",
+               "Sequences that decoded on machines for prompts, because all other batches were "
+               "full.")
+          .Add(Labels{});
   Counter& stood_back =
       counters("lamella_sequences_stood_back_total",
                "Rows of sequences that decode which were left out of a mixed launch, so that "
                "prompts went first.")
           .Add(Labels{});
-  Gauge& mixed_replicas =
-      gauges("lamella_mixed_replicas", "Replicas that decode and have prompts which overflowed.")
-          .Add(Labels{});
+  Gauge& mixed_replicas = gauges("lamella_mixed_replicas",
+                                 "Replicas and prefill workers that decode and have prompts, too.")
+                              .Add(Labels{});
   Histogram& launches_stopped = histograms("lamella_launches_stopped_seconds",
                                            "Time without launches while the next epoch takes over.")
                                     .Add(Labels{}, stop_buckets);

@@ -209,6 +209,34 @@ TEST_CASE(
   CHECK(mixed(1));
   w.tell(retire{seq(5)});
   CHECK(mixed(0)); // nothing decodes there any more
+  const auto body = c.metrics->scrape().body;
+  CHECK(body.find("lamella_sequences_overflowed_total 2\n") != std::string::npos);
+}
+
+TEST_CASE("S-M07 S-M08 sequences come to machines for prompts only while all others are full") {
+  auto c = small();
+  c.slots = 10'000;
+  c.limits = {64, 1'000'000};
+  c.batches = 3;
+  c.seats_per_batch = 4;
+  c.prefill_workers = 0;
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches;
+  c.prompt_batches = 2; // batches 1 and 2
+  world w{c};
+  const auto place = [&](uint64_t request) {
+    const auto answer = w.offer(request);
+    REQUIRE(answer->came);
+    return answer->value.batch;
+  };
+  for (const uint64_t request : {1, 2, 3, 4}) CHECK(place(request) == stream_id{0});
+  const auto mixed = place(5);
+  CHECK(place(6) == mixed); // the other one has prompts alone as long as this one has room
+  w.tell(retire{seq(1)});
+  CHECK(place(7) == stream_id{0}); // which has more sequences
+  CHECK(place(8) == mixed);
+  CHECK(place(9) == mixed);
+  CHECK(place(10) != mixed);
 }
 
 TEST_CASE("S-M07 prompts of a prefill seat that decodes as well overflow onto replicas") {

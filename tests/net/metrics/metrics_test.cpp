@@ -107,6 +107,7 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_requests_recovering gauge\n"
            "lamella_requests_total counter\n"
            "lamella_role_busy_ratio gauge\n"
+           "lamella_sequences_overflowed_total counter\n"
            "lamella_sequences_stood_back_total counter\n"
            "lamella_spans_dropped_total counter\n"
            "lamella_spans_exported_total counter\n"
