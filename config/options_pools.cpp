@@ -88,14 +88,14 @@ void add_prefill_pool(table& t) {
       [](settings & s) -> auto& { return s.pools.prefill.serialize_below_tokens; });
   t.integer(
       "pools.prefill.overflow_tokens", reload::restart, 0, 1024 * mib,
-      "Prompt tokens that wait for each prefill worker with own KV; prompts beyond them run on "
-      "model "
-      "replicas, beside decoding; 0: they wait.",
+      "Prompt tokens that wait for each prefill worker; prompts beyond them run on model replicas, "
+      "beside decoding. 0: they wait, and workers with own KV do not decode in a burst either.",
       [](settings & s) -> auto& { return s.pools.prefill.overflow_tokens; });
   t.seconds(
       "pools.prefill.repurpose_seconds", reload::restart, 0, 86'400'000,
-      "A replica that was mixed for so long changes its pool: it computes prompts and takes no new "
-      "sequences, until it has been mixed as long again; mixed launches only. 0: never.",
+      "A replica or prefill worker that was mixed for so long changes its pool: a replica computes "
+      "prompts and takes no new sequences, a prefill worker decodes, until it has been mixed as "
+      "long again; mixed launches only. 0: never.",
       [](settings & s) -> auto& { return s.pools.prefill.repurpose; });
 }
 

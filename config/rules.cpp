@@ -215,7 +215,8 @@ void check_device_streams(const settings& x, uint32_t shards_max,
   for (const auto& [name, cell] : pools.attention.resolved())
     of_worker(cell, {cell.device}, streams + (cell.parity ? 3 : 1));
   if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
-    of_worker(pools.prefill, ranks_of(pools.prefill), 2 * pools.prefill.members + shards);
+    of_worker(pools.prefill, ranks_of(pools.prefill),
+              2 * pools.prefill.members + prompt_batches(x) + shards);
   if (pools.prefill_owns_kv() && pools.prefill.placement == placement::in_process)
     of_device[pools.model.device] += pools.prefill.members * (1 + shards);
   for (const auto& [device, count] : of_device)

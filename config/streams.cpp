@@ -20,8 +20,10 @@ uint32_t prompt_streams(const settings& x) {
 
 uint32_t prompt_batches(const settings& x) {
   const auto& prefill = x.pools.prefill;
-  const bool some = mixes(x) && prefill.has_seats() && !x.pools.prefill_owns_kv();
-  return some ? prefill.members : 0;
+  if (!mixes(x) || !prefill.has_seats()) return 0;
+  // Else their own KV is for prompts that nobody else computes.
+  const bool shares = !x.pools.prefill_owns_kv() || prefill.overflow_tokens > 0;
+  return shares ? prefill.members : 0;
 }
 
 uint32_t mixed_streams(const settings& x) {

@@ -10,8 +10,9 @@ namespace lamella::config {
 /// Streams of prefill workers; none where all prompts are in the launches of batches.
 uint32_t prompt_streams(const settings& x);
 
-/// Batches on prefill seats: with mixed launches and the KV of all at the shards, a prefill worker
-/// can decode as replicas can compute prompts (S-M03). One per seat; 0 where not so.
+/// Batches on prefill seats: with mixed launches a prefill worker can decode as replicas can
+/// compute prompts (S-M03), one with KV of its own where prompts overflow, too. One per seat; 0
+/// where not so.
 uint32_t prompt_batches(const settings& x);
 
 /// Streams for prompts on replicas that decode, beside prefill workers with own KV: for those with

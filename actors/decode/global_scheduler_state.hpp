@@ -30,7 +30,8 @@ struct global_scheduler_config {
   /// takes it.
   bool mixed_launches = false;
   /// The last so many batches are on seats of the prefill pool: machines for prompts, which decode
-  /// when all others are full (S-M07).
+  /// when all others are full (S-M07). Where there are prefill workers as well, each of them has KV
+  /// of its own and is on the seat of one of these batches, in the same order.
   uint32_t prompt_batches = 0;
   /// Prompts that would make every prefill worker's queue longer than so many tokens overflow onto
   /// replicas that decode (S-M07); 0: none does.

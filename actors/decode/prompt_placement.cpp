@@ -16,6 +16,29 @@ namespace {
 
 using scheduler::machine_pool;
 
+/// Seats of prefill workers with KV of their own that decode as well: each is two workers, one for
+/// prompts on that KV and its batch.
+uint32_t seats_with_both(const global_scheduler_config& c) {
+  return c.prompt_batches > 0 ? c.prefill_workers : 0;
+}
+
+/// The batch of such a seat, as a worker.
+uint32_t batch_on_seat(const global_scheduler_config& c, uint32_t seat) {
+  return c.prefill_workers + c.mixed_workers - c.prompt_batches + seat;
+}
+
+/// A seat with both has one queue. Prompts come to its own KV while it decodes nothing, and else to
+/// the launches of its batch.
+void join_queues(const global_scheduler_config& c, std::vector<scheduler::prompt_queue>& queues) {
+  for (uint32_t i = 0; i < seats_with_both(c); ++i) {
+    auto& own = queues.at(i);
+    auto& batch = queues.at(batch_on_seat(c, i));
+    own.pending = batch.pending += own.pending;
+    own.idle = batch.idle = own.pending == 0;
+    (batch.pool == machine_pool::prompt ? batch : own).down = true;
+  }
+}
+
 /// Prefill workers, then replicas that decode, by number.
 std::vector<scheduler::prompt_queue> queues_of(const global_scheduler_state& st) {
   std::vector<scheduler::prompt_queue> queues;
@@ -26,6 +49,7 @@ std::vector<scheduler::prompt_queue> queues_of(const global_scheduler_state& st)
     if (i >= st.config.prefill_workers)
       queues[i].pool = st.labels.at(i - st.config.prefill_workers).now();
   }
+  join_queues(st.config, queues);
   return queues;
 }
 
@@ -103,7 +127,7 @@ uint32_t worker_of(const global_scheduler_state& st, stream_id stream) {
 
 uint32_t prefill_worker_for(global_scheduler_state& st, const prompt_place& prompt) {
   const auto& c = st.config;
-  const bool anywhere = c.prompt_batches > 0; // all KV is at the shards
+  const bool anywhere = c.prompt_batches > 0 && c.prefill_workers == 0; // all KV is at the shards
   const bool on_replicas = prompt.suffix && c.mixed_workers > 0 && !anywhere;
   if (c.mixed_launches && !anywhere && (on_replicas || c.prefill_workers == 0))
     return c.prefill_workers + prompt.batch;

@@ -18,8 +18,9 @@ struct prompt_place {
 };
 
 /// The prefill worker for it (scheduler/prompt_route.hpp); where launches are mixed, that of its
-/// batch for a suffix, or where there are no others. While suspects are apart, the next worker in
-/// turn on the sequence's side.
+/// batch for a suffix, or where there are no others. A prefill worker with KV of its own that
+/// decodes as well computes prompts in its batch's launches (S-M02). While suspects are apart, the
+/// next worker in turn on the sequence's side.
 uint32_t prefill_worker_for(global_scheduler_state& st, const prompt_place& prompt);
 
 /// The number of the worker that launches on that stream.

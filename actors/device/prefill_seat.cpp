@@ -60,13 +60,11 @@ prefill_seat make_prefill_seat(caf::local_actor* parent, const prefill_seat_conf
   auto replica = replica_of(config, inside);
   make_ready(replica, config.epoch, config.streams);
   prefill_seat x;
-  auto compute =
-      x.executors.emplace_back(parent->spawn(gpu_executor, config.compute, config.on_failed_work));
-  auto memory =
-      x.executors.emplace_back(parent->spawn(gpu_executor, config.memory, config.on_failed_work));
-  x.replica = parent->spawn(model_replica, std::move(replica), compute);
-  x.kv.shard = parent->spawn(attention_shard, std::move(shard), memory);
-  x.kv.source = parent->spawn(kv_source, std::move(source), memory);
+  x.compute = parent->spawn(gpu_executor, config.compute, config.on_failed_work);
+  x.memory = parent->spawn(gpu_executor, config.memory, config.on_failed_work);
+  x.parts.replica = parent->spawn(model_replica, std::move(replica), x.compute);
+  x.parts.shard = parent->spawn(attention_shard, std::move(shard), x.memory);
+  x.parts.source = parent->spawn(kv_source, std::move(source), x.memory);
   return x;
 }
 

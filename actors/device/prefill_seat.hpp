@@ -1,5 +1,5 @@
-/// A prefill worker's seat with own KV: the usual slice program, with attention on a private shard
-/// (decision 26).
+/// The prompts of a prefill worker with KV of its own: the usual slice program, with attention on a
+/// private shard (decision 26).
 #pragma once
 
 #include "actors/device/gpu_executor.hpp"
@@ -14,7 +14,7 @@ namespace lamella::actors {
 struct prefill_seat_config {
   uint32_t seat = 0; ///< replica number
   uint64_t epoch = 0;
-  std::vector<stream_id> streams; ///< that it serves
+  std::vector<stream_id> streams; ///< of prompts that it serves
   scheduler::kv_layout layout;    ///< of the attention pool, whose members pull
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16;
   uint32_t slots = 0;                           ///< of its own KV
@@ -28,9 +28,8 @@ struct prefill_seat_config {
 };
 
 struct prefill_seat {
-  model_replica_actor replica;
-  prefill_kv kv;
-  std::vector<gpu_executor_actor> executors;
+  prefill_kv parts;
+  gpu_executor_actor compute, memory; ///< of the devices of its replica and of its shard
 };
 
 /// Spawns the actors of a seat. Throws std::bad_alloc when its KV does not fit.

@@ -103,7 +103,7 @@ void on_ready(membership_ptr self, const membership_state::numbered_plan& what, 
     result.rooms[number] = {st.members.at(where).info.host, answer.free_bytes};
   } else if (!attends) {
     result.replicas[number] = std::move(answer.replica);
-    result.own_kv[number] = {std::move(answer.shard), std::move(answer.source)};
+    result.own_kv[number] = std::move(answer.own);
   }
   if (lends != what.lenders.end())
     result.lenders[static_cast<size_t>(lends - what.lenders.begin())] = std::move(answer.lender);

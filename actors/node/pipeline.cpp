@@ -217,6 +217,7 @@ private:
     if (bounds_decoding()) prompts.decode_beside = batches_;
     const auto& own = parts_.workers->own_kv.at(first_of(c.target.stream));
     if (!own.source) return c;
+    c.target.replicas = {own.replica};
     c.target.shards = {own.shard};
     prompts.own = prefill_own_kv{own.source,
                                  {shards_.begin(), shards_.begin() + shards_count_},

@@ -16,9 +16,10 @@ struct epoch_peer {
   uint32_t incarnation = 0;
 };
 
-/// The KV of a prefill worker; empty handles where it has none of its own.
+/// What a prefill worker with KV of its own computes prompts with; empty handles where it has none.
 struct prefill_kv {
-  attention_shard_actor shard; ///< attends to its prompts
+  model_replica_actor replica; ///< whose attention is at `shard`
+  attention_shard_actor shard;
   kv_source_actor source;
 };
 

@@ -73,13 +73,13 @@ struct epoch_settled {
 
 /// The actors that a worker process created for an epoch: replica or shard, by its role.
 struct epoch_ready {
-  model_replica_actor replica;
+  model_replica_actor replica; ///< whose attention is at the pool's shards
   attention_shard_actor shard;
   bool kept = false;      ///< the shard still has the KV of earlier epochs
-  kv_source_actor source; ///< of a prefill worker with KV of its own; the shard is its own, too
   kv_source_actor lender; ///< of the KV of `epoch_open::beside`
   /// Memory that is left for the shard's KV. What its caches have not written yet counts as free.
   uint64_t free_bytes = memory_room::no_limit;
+  prefill_kv own; ///< of a prefill worker
 };
 
 /// Properties that determine the bits of a pool's results (gpu::device_numerics).

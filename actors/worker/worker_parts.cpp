@@ -54,6 +54,15 @@ std::vector<stream_id> streams_of(const worker_epoch& at) {
   return result;
 }
 
+/// The same, but only prompts' streams, or only batches'.
+std::vector<stream_id> streams_of(const worker_epoch& at, bool prompts) {
+  auto result = streams_of(at);
+  std::erase_if(result, [&](stream_id id) {
+    return (static_cast<uint32_t>(id) >= scheduler::prefill_streams) != prompts;
+  });
+  return result;
+}
+
 /// The replicas of a stream, by turn.
 std::function<std::vector<uint32_t>(stream_id)> replicas_of(const worker_epoch& at) {
   return [streams = at.order.streams](stream_id id) { return scheduler::places_of(streams, id); };
@@ -124,7 +133,10 @@ void add_ranks(worker_ptr self, worker_epoch& at, replica_config& c) {
   c.prefill_rank_bytes = st.config.terms.prefill_rank_bytes;
 }
 
-model_replica_actor make_replica(worker_ptr self, worker_epoch& at) {
+/// `runs`: null: an executor of its own.
+model_replica_actor make_replica(worker_ptr self, worker_epoch& at,
+                                 const std::vector<stream_id>& streams,
+                                 gpu_executor_actor runs = {}) {
   auto& st = self->state;
   const auto& pool = at.order.pool;
   replica_config c;
@@ -142,12 +154,13 @@ model_replica_actor make_replica(worker_ptr self, worker_epoch& at) {
   c.metrics = st.config.metrics;
   c.meter = st.meter;
   add_ranks(self, at, c);
-  make_ready(c, at.order.epoch, streams_of(at));
-  auto runs = make_executor(self, at, st.device);
+  make_ready(c, at.order.epoch, streams);
+  if (!runs) runs = make_executor(self, at, st.device);
   return keep(at, self->spawn(model_replica, std::move(c), std::move(runs)));
 }
 
-/// A prefill worker with KV of its own, which starts empty.
+/// A prefill worker with KV of its own, which starts empty. What decodes there, and what has its
+/// beginning at the pool's shards, attends at these, with a replica beside that of the prompts.
 void make_seat(worker_ptr self, worker_epoch& at, epoch_ready& answer) {
   auto& st = self->state;
   const auto& terms = st.config.terms;
@@ -155,7 +168,7 @@ void make_seat(worker_ptr self, worker_epoch& at, epoch_ready& answer) {
   prefill_seat_config c;
   c.seat = at.order.number;
   c.epoch = at.order.epoch;
-  c.streams = streams_of(at);
+  c.streams = streams_of(at, true);
   c.layout = pool.layout;
   c.wire = terms.wire;
   c.kv = terms.kv;
@@ -169,10 +182,12 @@ void make_seat(worker_ptr self, worker_epoch& at, epoch_ready& answer) {
   c.meter = st.meter;
   c.on_failed_work = st.config.on_failed_work;
   auto seat = make_prefill_seat(&*self, c);
-  at.executors = std::move(seat.executors);
-  answer.replica = keep(at, seat.replica);
-  answer.shard = keep(at, seat.kv.shard);
-  answer.source = keep(at, seat.kv.source);
+  at.executors = {seat.compute, seat.memory};
+  keep(at, seat.parts.replica);
+  keep(at, seat.parts.shard);
+  keep(at, seat.parts.source);
+  answer.own = std::move(seat.parts);
+  answer.replica = make_replica(self, at, streams_of(at, false), seat.compute);
 }
 
 /// Streams of the device that this seat may use at once in an epoch.
@@ -184,7 +199,8 @@ size_t device_streams(const worker_state& st, const worker_epoch& at) {
     return streams.size() + (pool.member_frame_bytes > 0 ? 3 : 1)
            + (at.order.lender == no_part ? 0 : at.order.shards.size());
   const auto own = st.config.terms.prefill_owns_kv && st.config.where.role == worker_role::prefill;
-  return streams_of(at).size() * (own ? 2 : 1) + (own ? pool.layout.members() : 0);
+  const auto all = streams_of(at).size();
+  return own ? all + streams_of(at, true).size() + pool.layout.members() : all;
 }
 
 } // namespace
@@ -239,7 +255,7 @@ epoch_ready make_parts(worker_ptr self, worker_epoch& at) {
     if (role == worker_role::prefill && st.config.terms.prefill_owns_kv)
       make_seat(self, at, answer);
     else
-      answer.replica = make_replica(self, at);
+      answer.replica = make_replica(self, at, streams_of(at));
   }
   for (const auto& part : at.parts) self->monitor(caf::actor_cast<caf::actor_addr>(part));
   return answer;

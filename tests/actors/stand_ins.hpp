@@ -174,6 +174,7 @@ struct allocator_book {
   enum class mode : uint8_t { grants, refuses, holds };
   mode does = mode::grants;
   uint32_t next_slot = 1000;
+  uint32_t cached = 0; ///< of what it grants
   std::vector<kv_reserve> questions;
   std::deque<owed<kv_grant>> asked;
   std::vector<sequence_id> released;
@@ -188,7 +189,8 @@ struct allocator_book {
   kv_grant grant_for(const kv_reserve& x) {
     kv_grant result;
     for (const auto& need : x.needs) {
-      result.holdings.push_back({need.holder, 0, {{next_slot, need.slots + need.share_tokens}}});
+      result.holdings.push_back(
+          {need.holder, 0, {{next_slot, need.slots + need.share_tokens}}, false, cached});
       next_slot += need.slots + need.share_tokens;
     }
     return result;

@@ -124,20 +124,23 @@ TEST_CASE("a CUDA device is not given more streams than it has queues for") {
 
 TEST_CASE("prompts that replicas take beside prefill workers with own KV have streams as well") {
   const scratch_folder folder;
-  const auto with = [&](int members, const std::string& more = {}) {
+  const auto with = [&](int members, const std::string& more = {}, const std::string& own = {}) {
     return load_text(folder, "version: 1\nkv: {bytes: 1GiB}\npools: {model: {device: \"cuda:0\"}, "
                              "attention: {device: \"cuda:1\", members: "
-                                 + std::to_string(members) + "}, prefill: {attention: own}}\n"
-                                 + more);
+                                 + std::to_string(members) + "}, prefill: {attention: own" + own
+                                 + "}}\n" + more);
   };
   // Of each shard: one of the batch, of the prefill worker, of the replica, and for its KV.
   CHECK(with(7).problems.empty());
   CHECK(says(with(8), "cuda:1 would get 32 streams and has queues for 28"));
   CHECK(says(with(9), "cuda:1 would get 36 streams and has queues for 28"));
-  // Prompts in the launches of batches need none.
+  // Prompts in the launches of batches need none, but the prefill worker has a batch then (S-M03).
   const std::string mixed = "batching: {launches: mixed}\n";
-  CHECK(with(9, mixed).problems.empty());
-  CHECK(says(with(10, mixed), "cuda:1 would get 30 streams"));
+  CHECK(with(7, mixed).problems.empty());
+  CHECK(says(with(8, mixed), "cuda:1 would get 32 streams"));
+  // It has none where prompts do not overflow.
+  CHECK(with(9, mixed, ", overflow_tokens: 0").problems.empty());
+  CHECK(says(with(10, mixed, ", overflow_tokens: 0"), "cuda:1 would get 30 streams"));
 }
 
 TEST_CASE("cells that share the members of their pool need no more streams than these") {

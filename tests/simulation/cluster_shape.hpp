@@ -27,10 +27,11 @@ struct cluster_shape {
   bool rotates = false; ///< batches rotate over the replicas; else each stays on its own
   /// Each epoch's pipeline is chosen, as for batches of up to so many requests; 0: it is not.
   uint32_t chosen_for = 0;
-  bool mixes = false; ///< prompts on replicas share the launches of batches
+  /// Prompts on replicas share the launches of batches, and prefill seats decode in a burst.
+  bool mixes = false;
   uint32_t stand_backs = 0;
-  bool prefill_decodes = false; ///< prefill seats have no KV of their own, and decode as well
-  bool here = false;            ///< all seats are of the control process, the default of a service
+  bool prefill_at_shards = false; ///< prefill seats have no KV of their own
+  bool here = false; ///< all seats are of the control process, the default of a service
   std::optional<uint32_t> batches{}; ///< nothing: as the service chooses
   std::optional<device_pace> pace{};
   uint32_t more_slots = 0;   ///< that each further attention member by head brings
@@ -70,8 +71,8 @@ inline config::settings settings_of(const cluster_shape& shape) {
   o.pools.prefill.members = std::max(1u, shape.prefill);
   if (shape.prefill > 0) {
     o.pools.prefill.placement = where;
-    o.pools.prefill.attention =
-        shape.prefill_decodes ? config::prefill_attention::shards : config::prefill_attention::own;
+    o.pools.prefill.attention = shape.prefill_at_shards ? config::prefill_attention::shards
+                                                        : config::prefill_attention::own;
     o.pools.prefill.serialize_below_tokens = shape.chunk_tokens;
     // Some prompts run on replicas (S-M07).
     o.pools.prefill.overflow_tokens = 2 * shape.chunk_tokens;

@@ -15,12 +15,16 @@ using scheduler::worker_role;
 
 constexpr uint64_t seeds = 6;
 
+/// A series of the metrics of all clusters so far.
+double counted(const cluster& c, const std::string& name) {
+  const auto page = c.server->metrics->scrape().body;
+  const auto found = page.find("\n" + name + " ");
+  return found == std::string::npos ? 0 : std::stod(page.substr(found + name.size() + 2));
+}
+
 /// Requests that went on by that method, in all clusters so far.
 double recovered(const cluster& c, const std::string& method) {
-  const auto page = c.server->metrics->scrape().body;
-  const auto name = "lamella_requests_recovered_total{method=\"" + method + "\"}";
-  const auto found = page.find(name);
-  return found == std::string::npos ? 0 : std::stod(page.substr(found + name.size()));
+  return counted(c, "lamella_requests_recovered_total{method=\"" + method + "\"}");
 }
 
 /// What came of a trouble.
@@ -275,6 +279,26 @@ TEST_CASE("A2 prefill worker, partial write: discarded, REQUEUE") {
 }
 TEST_CASE("A2 prefill worker, corrupt message: discarded, REQUEUE") {
   faulty_frame(worker_role::prefill, "corrupt");
+}
+
+// With KV of its own, and sequences at it that found no place elsewhere.
+TEST_CASE(
+    "A2 S-M07 prefill worker that decodes, crash: RERUN elsewhere, with the KV of the shards") {
+  double spread = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    auto shape = shape_of(worker_role::prefill);
+    shape.mixes = true;
+    shape.max_batch = 2;
+    ordeal x{shape, seed};
+    auto& who = x.worker(worker_role::prefill);
+    const auto came = x.suffer([&] { who.crash(100ms); }, &who);
+    CHECK_FALSE(came.given_up);
+    is_replaced(worker_role::prefill, came);
+    CHECK(came.recompute == 0);
+    spread += counted(x.where, "lamella_sequences_overflowed_total");
+  }
+  CHECK(spread >= seeds);
 }
 
 TEST_CASE("A2 batch actor, crash: REFORM") { actor_dies("batch"); }

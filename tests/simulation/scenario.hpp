@@ -108,7 +108,7 @@ private:
     if (s.rotates) s.replicas = std::max(2u, s.replicas);
     s.mixes = what.mixes;
     if (s.mixes) s.stand_backs = static_cast<uint32_t>(dice.below(4));
-    s.prefill_decodes = s.mixes && dice.below(2) == 0;
+    s.prefill_at_shards = s.mixes && dice.below(2) == 0;
     if (what.cells) draw_cells(dice, s);
     for (uint32_t i = 0; what.cuts && i < s.cells.size(); ++i)
       if (dice.below(2) == 0) s.cells_by_request.push_back(i);

@@ -29,7 +29,7 @@ double metric(const cluster& c, const std::string& name) {
 
 struct totals {
   uint64_t events = 0, frames = 0, epochs = 0, troubles = 0, hits = 0, odd = 0;
-  double preempted = 0, recovered = 0, found = 0, overflowed = 0, stood_back = 0;
+  double preempted = 0, recovered = 0, found = 0, overflowed = 0, spread = 0, stood_back = 0;
 };
 
 std::string name_of(kind what) {
@@ -62,6 +62,7 @@ totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
       all.recovered = metric(one.where(), "lamella_requests_recovered_total");
       all.found = metric(one.where(), "vllm:prefix_cache_hits_total");
       all.overflowed = metric(one.where(), "lamella_prompts_overflowed_total");
+      all.spread = metric(one.where(), "lamella_sequences_overflowed_total");
       all.stood_back = metric(one.where(), "lamella_sequences_stood_back_total");
     }
   }
@@ -69,8 +70,9 @@ totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
                 << all.hits << " of them while a request ran; " << all.epochs << " epochs, "
                 << all.recovered << " requests recovered, " << all.preempted << " preempted, "
                 << all.found << " prompt tokens found, " << all.overflowed
-                << " prompts overflowed, " << all.stood_back << " stood back; " << all.events
-                << " events, " << all.frames << " frames, " << all.odd << " odd turns");
+                << " prompts overflowed, " << all.spread << " sequences did, " << all.stood_back
+                << " stood back; " << all.events << " events, " << all.frames << " frames, "
+                << all.odd << " odd turns");
   return all;
 }
 
@@ -181,6 +183,7 @@ TEST_CASE("S-M02 S-M12 V-M16 seeds in which prompts share the launches of batche
     CHECK(all.hits > 250);
     CHECK(all.epochs > 400);
     CHECK(all.stood_back > 10);
+    CHECK(all.spread > 10);
   }
 }
 

@@ -136,7 +136,7 @@ private:
       auto x = what.get_as<actors::epoch_ready>(0);
       x.replica = across(x.replica);
       x.shard = across(x.shard);
-      x.source = across(x.source);
+      x.own = {across(x.own.replica), across(x.own.shard), across(x.own.source)};
       return caf::make_message(std::move(x));
     }
     if (what.match_elements<actors::worker_facts>()) {

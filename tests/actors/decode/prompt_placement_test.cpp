@@ -239,6 +239,109 @@ TEST_CASE("S-M07 S-M08 sequences come to machines for prompts only while all oth
   CHECK(place(10) != mixed);
 }
 
+namespace {
+
+/// Two replicas that decode, and two prefill workers with KV of their own that can.
+global_scheduler_config two_and_two() {
+  auto c = small();
+  c.slots = 10'000;
+  c.limits = {64, 1'000'000};
+  c.batches = 4;
+  c.prefill_workers = 2; // workers 2 to 5 are batches 0 to 3
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches;
+  c.prompt_batches = 2;
+  c.overflow_tokens = 1000;
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  return c;
+}
+
+} // namespace
+
+TEST_CASE(
+    "S-M03 S-M07 S-M08 a prefill worker with KV of its own decodes while all others are full") {
+  const auto c = two_and_two();
+  const auto mixed = [&](int count) {
+    const auto line = "lamella_mixed_replicas " + std::to_string(count) + "\n";
+    return c.metrics->scrape().body.find(line) != std::string::npos;
+  };
+  world w{c};
+  const auto place = [&](uint64_t request, uint32_t tokens = 10) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value;
+  };
+  for (const uint64_t request : {1, 2, 3, 4}) {
+    const auto got = place(request);
+    CHECK(static_cast<uint32_t>(got.batch) < 2);
+    CHECK(got.prefill_worker < 2); // on its own KV
+  }
+  CHECK(mixed(0));
+  const auto fifth = place(5, 300);
+  const auto seat = static_cast<uint32_t>(fifth.batch) - 2;
+  REQUIRE(seat < 2);
+  CHECK(mixed(1));
+  // The other one has prompts alone, and the shorter queue.
+  CHECK(fifth.prefill_worker == 1 - seat);
+  CHECK(place(6, 600).prefill_worker == 1 - seat); // prompts come to mixed machines last
+  const auto seventh = place(7, 200); // both batches of replicas are full, and one seat
+  CHECK(seventh.batch == stream_id{3 - seat});
+  CHECK(mixed(2));
+  // In the launches of its batch, beside its tokens: both seats decode, and this one has less to
+  // compute.
+  CHECK(seventh.prefill_worker == 4 + seat);
+  // The queue of a seat is what both of its workers have.
+  for (uint64_t request = 1; request <= 7; ++request) w.tell(prefill_begun{seq(request)});
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + seat}, 500});
+  w.tell(prefill_load{stream_id{2 + seat}, 400});
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + 1 - seat}, 800});
+  w.tell(prefill_load{stream_id{3 - seat}, 0});
+  CHECK(place(8, 20).prefill_worker == 5 - seat);
+  // Nothing decodes there any more: its prompts run on its own KV again.
+  w.tell(retire{seq(7)});
+  w.tell(retire{seq(8)});
+  CHECK(mixed(1));
+  w.tell(retire{seq(1)});
+  CHECK(place(9, 20).prefill_worker == 1 - seat);
+}
+
+TEST_CASE("S-M09 a prefill worker with KV of its own that decodes for long changes its pool") {
+  auto c = two_and_two();
+  c.repurpose_s = 30;
+  world w{c};
+  const auto place = [&](uint64_t request, uint32_t tokens = 10) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value;
+  };
+  for (const uint64_t request : {1, 2, 3, 4}) place(request);
+  const auto seat = static_cast<uint32_t>(place(5).batch) - 2;
+  REQUIRE(seat < 2);
+  w.sched.advance_time(std::chrono::seconds{31});
+  for (uint64_t request = 1; request <= 5; ++request) w.tell(prefill_begun{seq(request)});
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + seat}, 0});
+  w.tell(retire{seq(1)});
+  w.tell(retire{seq(5)}); // the batch is empty, and is still one of those for sequences
+  CHECK(static_cast<uint32_t>(place(6).batch) == 2 + seat);
+  CHECK(place(7, 900).prefill_worker == 1 - seat); // the only machine for prompts
+  const auto over =
+      place(8, 900).prefill_worker; // overflows onto one that decodes, in its launches
+  CHECK(over >= 2);
+  CHECK(over != 5 - seat);
+}
+
+TEST_CASE(
+    "a prompt whose beginning is cached never runs on KV that a prefill worker has of its own") {
+  const auto c = two_and_two();
+  world w{c};
+  w.kv->cached = 5;
+  for (uint64_t request = 1; request <= 8; ++request) {
+    const auto answer = w.offer(request);
+    REQUIRE(answer->came);
+    CHECK(answer->value.prefill_worker == 2 + static_cast<uint32_t>(answer->value.batch));
+  }
+}
+
 TEST_CASE("S-M07 prompts of a prefill seat that decodes as well overflow onto replicas") {
   auto c = small();
   c.seats_per_batch = 8;

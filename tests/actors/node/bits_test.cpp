@@ -185,6 +185,49 @@ TEST_CASE("S-M02 V-M16 prompts in the launches of batches change no bit") {
   check_same(x);
 }
 
+TEST_CASE("S-M03 S-M07 prefill workers with KV of their own that decode in a burst change no bit") {
+  auto x = tiny_settings();
+  x.batching.launches = config::launches::mixed;
+  x.batching.max_batch = 4;
+  x.pools.prefill.members = 2;
+  x.pools.prefill.attention = config::prefill_attention::own;
+  x.pools.prefill.overflow_tokens = 64;
+  SUBCASE("one shard") {}
+  SUBCASE("three shards by head, two replicas") {
+    x.pools.model.members = 2;
+    x.pools.attention.members = 3;
+  }
+  SUBCASE("two shards by request, small chunks") {
+    x.pools.attention.members = 2;
+    x.pools.attention.partition = config::partition::requests;
+    x.batching.prefill_chunk_tokens = 7;
+  }
+  SUBCASE("batches that rotate over two replicas") {
+    x.pools.model.members = 2;
+    x.batching.pipeline = config::pipeline::rotational;
+  }
+  SUBCASE("machines that change their pool") {
+    x.pools.prefill.repurpose = std::chrono::milliseconds{1};
+  }
+  const auto bodies = requests(32);
+  REQUIRE(expected().size() == bodies.size());
+  served s{x};
+  std::optional<slow_tokens> slow{std::in_place};
+  auto answers = std::async(std::launch::async, [&] { return together(s, bodies); });
+  CHECK(eventually([&] {
+    const auto [running, waiting] = s.load();
+    return running + waiting == bodies.size();
+  }));
+  slow.reset();
+  const auto got = answers.get();
+  CHECK(s.metric("lamella_sequences_overflowed_total") > 0);
+  for (size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(i);
+    CHECK_MESSAGE(got[i] == expected()[i], shown(got[i]), " instead of ", shown(expected()[i]));
+  }
+  CHECK(eventually([&] { return s.idle(); }));
+}
+
 TEST_CASE("L-M15 L-M16 queries sent early or with K and V: no bit changes") {
   auto x = tiny_settings();
   x.batching.early_q = false;

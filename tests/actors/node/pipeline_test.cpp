@@ -116,12 +116,12 @@ struct stepped_pipeline : stage {
     c.links = [links](const net::link_key& key) { return links->replica_end(key); };
     caf::scoped_actor self{system};
     const auto seat = make_prefill_seat(self.ptr(), c);
-    for (const auto& x : seat.executors)
+    for (const auto& x : {seat.compute, seat.memory})
       owned.push_back(caf::actor_cast<caf::strong_actor_ptr>(x)); // the others are linked to them
     to.prompts->own =
-        prefill_own_kv{seat.kv.source, to.target.shards, c.layout, c.slots, serialize_below};
-    to.target.replicas = {seat.replica};
-    to.target.shards = {seat.kv.shard};
+        prefill_own_kv{seat.parts.source, to.target.shards, c.layout, c.slots, serialize_below};
+    to.target.replicas = {seat.parts.replica};
+    to.target.shards = {seat.parts.shard};
   }
 
   /// Delivers and steps until nothing can happen any more.

@@ -244,7 +244,7 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
     return kv_source_actor::behavior_type{[](const kv_offer&) { return kv_moved{}; },
                                           [](kv_pull_cancel) {}};
   });
-  check(epoch_ready{model_replica_actor{}, shard, true, source, source});
+  check(epoch_ready{model_replica_actor{}, shard, true, source, 3, {{}, shard, source}});
   check(worker_peers{{{"model/0", "tcp", 0.5, 1}},
                      {1, 2, 3},
                      4,
