@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lamella::scheduler {
@@ -13,7 +14,8 @@ struct kv_group {
   uint32_t slots = 0; ///< that they hold together
 };
 
-/// The share of the mean by which tables may differ.
+/// The share of the mean by which tables may differ, and of a table's slots by which one may be
+/// fuller than another before sequences move.
 constexpr double balance_tolerance = 0.1;
 
 /// The tables of a pool and what is in them.
@@ -47,6 +49,22 @@ inline uint32_t emptiest_for(const kv_loads& x, uint64_t more) {
   for (uint32_t t = 1; t < x.slots.size(); ++t)
     if (better(t, best)) best = t;
   return best;
+}
+
+/// As emptiest_for(), but of the tables `near` the replica that will attend the emptiest one that
+/// has room, unless it would then be so much fuller than the emptiest of all that sequences might
+/// move back. `group`: slots that the group takes of `more`. O(tables * near).
+inline uint32_t nearest_for(const kv_loads& x, uint64_t more, uint64_t group,
+                            const std::vector<uint32_t>& near) {
+  const auto emptiest = emptiest_for(x, more);
+  std::optional<uint32_t> best;
+  for (const auto t : near)
+    if (t < x.slots.size() && x.slots[t] > 0 && x.fits(t, more)
+        && (!best || x.share(t) < x.share(*best)))
+      best = t;
+  if (!best) return emptiest;
+  const auto then = x.share(*best) + static_cast<double>(group) / x.slots[*best];
+  return then <= x.share(emptiest) + balance_tolerance ? *best : emptiest;
 }
 
 /// Groups of tables that go, the largest first, each to the emptiest table that has room.

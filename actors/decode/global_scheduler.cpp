@@ -78,6 +78,14 @@ double now_of(scheduler_ptr self) {
   return std::chrono::duration<double>{self->clock().now().time_since_epoch()}.count();
 }
 
+/// Whether KV that begins is on the host of its batch's replica, where there was a choice.
+void count_place(const global_scheduler_config& config, uint32_t batch, const kv_holding& held,
+                 uint32_t choices) {
+  if (config.near_tables.empty() || held.kept || !config.metrics) return;
+  const auto& near = config.near_tables.at(batch);
+  config.metrics->kv_placed(std::ranges::count(near, held.member) > 0, choices);
+}
+
 /// The head of the queue got its slots: give it a batch and a prefill worker.
 void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t batch,
            const kv_grant& grant) {
@@ -87,6 +95,7 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
   auto node = st.waiting.extract(entry.first);
   const auto& held = grant.holdings.front();
+  count_place(st.config, batch, held, entry.choices);
   const auto tokens = entry.prompt_tokens - held.cached;
   // With its KV nothing is computed: it takes no worker's time.
   const auto now = now_of(self);
@@ -99,7 +108,7 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
 }
 
 kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admission_entry& entry,
-                    const kv_text& text) {
+                    const kv_text& text, uint32_t batch) {
   kv_reserve result;
   result.tell = true;
   result.epoch = config.epoch;
@@ -118,6 +127,7 @@ kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admi
     else
       result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens, mode});
   }
+  if (!config.near_tables.empty()) result.needs.front().near = config.near_tables.at(batch);
   return result;
 }
 
@@ -139,7 +149,7 @@ void pump(scheduler_ptr self) {
   const auto batch = batch_for(st, *load, entry->choices);
   if (!batch) return;
   st.asking = true;
-  auto needs = needs_of(st.config, *entry, st.waiting.at(entry->first).text);
+  auto needs = needs_of(st.config, *entry, st.waiting.at(entry->first).text, *batch);
   // What runs must be able to grow.
   if (!st.seated.empty()) needs.keep_free = st.config.spare_slots;
   self->request(st.allocator, std::chrono::seconds{30}, needs)

@@ -49,6 +49,9 @@ struct global_scheduler_config {
   std::optional<sequence_id> canary;       ///< its own token is no request: it is not counted
   /// Replicas of batches and prefill workers; empty: unknown, and isolation is impossible.
   std::vector<uint32_t> replica_of_batch, replica_of_prefill;
+  /// Slot tables near each batch (scheduler/kv/near_tables.hpp); empty: no table is nearer than
+  /// another.
+  std::vector<std::vector<uint32_t>> near_tables;
 };
 
 struct global_scheduler_state {

@@ -104,6 +104,7 @@ void on_ready(membership_ptr self, const membership_state::numbered_plan& what, 
   } else if (!attends) {
     result.replicas[number] = std::move(answer.replica);
     result.own_kv[number] = std::move(answer.own);
+    result.hosts[number] = st.members.at(where).info.host;
   }
   if (lends != what.lenders.end())
     result.lenders[static_cast<size_t>(lends - what.lenders.begin())] = std::move(answer.lender);
@@ -194,6 +195,7 @@ epoch_members answer_for(const membership_state& st, const membership_state::num
   result.layout_before = st.config.pool.layout;
   result.replicas.resize(what.plan.replicas.size());
   result.own_kv.resize(what.plan.replicas.size());
+  result.hosts.resize(what.plan.replicas.size());
   result.shards.resize(what.plan.shards.size());
   result.caches.resize(what.plan.shards.size());
   result.lenders.resize(what.lenders.size());

@@ -13,6 +13,7 @@
 #include "actors/scaling/balancer.hpp"
 #include "base/buggify.hpp"
 #include "config/streams.hpp"
+#include "scheduler/kv/near_tables.hpp"
 #include "scheduler/limits.hpp"
 
 #include <map>
@@ -165,12 +166,27 @@ private:
     c.canary = canary_sequence;
     for (uint32_t j = 0; j < batches_count_; ++j)
       c.replica_of_batch.push_back(rotates(stream_id{j}) ? 0 : first_of(stream_id{j}));
+    c.near_tables = near_tables();
     for (uint32_t i = 0; i < prefill_streams_count(); ++i)
       c.replica_of_prefill.push_back(first_of(stream_id{scheduler::prefill_streams + i}));
     if (c.mixed_launches)
       c.replica_of_prefill.insert(c.replica_of_prefill.end(), c.replica_of_batch.begin(),
                                   c.replica_of_batch.end());
     scheduler_ = keep(parent_->spawn(global_scheduler, std::move(c), allocator_));
+  }
+
+  /// Of each batch, those on the host of its replicas; empty where all tables are alike.
+  std::vector<std::vector<uint32_t>> near_tables() const {
+    std::vector<std::string> members;
+    for (const auto& room : parts_.workers->rooms) members.push_back(room.host);
+    if (members.size() < layout_.members()) return {};
+    std::vector<std::vector<uint32_t>> near;
+    for (uint32_t j = 0; j < batches_count_; ++j) {
+      std::vector<std::string> hosts;
+      for (const auto i : places(stream_id{j})) hosts.push_back(parts_.workers->hosts.at(i));
+      near.push_back(scheduler::near_tables(layout_, members, hosts));
+    }
+    return scheduler::has_near_and_far(layout_, near) ? near : decltype(near){};
   }
 
   std::vector<uint32_t> places(stream_id stream) const {

@@ -105,6 +105,7 @@ struct epoch_members {
   pool_sizes sizes_before;              ///< of `beside`
   bool level = false; ///< sequences shall move between tables until these are about equally full
   std::vector<memory_room> rooms; ///< of the shards, by number
+  std::vector<std::string> hosts; ///< of the replicas, by number
 };
 
 } // namespace lamella::actors

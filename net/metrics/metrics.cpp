@@ -80,6 +80,10 @@ void metrics::prefix_cache(uint64_t queried_tokens, uint64_t hit_tokens) {
 
 void metrics::prompt_overflowed() { impl_->prompts_overflowed.Increment(); }
 
+void metrics::kv_placed(bool near, uint64_t sequences) {
+  (near ? impl_->placed_near : impl_->placed_far).Increment(static_cast<double>(sequences));
+}
+
 void metrics::sequences_overflowed(uint64_t sequences) {
   impl_->sequences_overflowed.Increment(static_cast<double>(sequences));
 }

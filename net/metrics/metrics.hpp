@@ -149,6 +149,8 @@ public:
   void set_requests(uint64_t running, uint64_t waiting);
   /// A prompt runs on a replica that decodes, because all prefill workers have long queues.
   void prompt_overflowed();
+  /// So many sequences got KV slots at shards of their replica's host, or of others.
+  void kv_placed(bool near, uint64_t sequences);
   /// So many sequences come to a machine for prompts, because all other batches are full.
   void sequences_overflowed(uint64_t sequences);
   /// So many sequences sit a launch out for prompts.

@@ -180,6 +180,12 @@ struct metrics::impl {
                "Prompts that replicas computed beside decoding, because all prefill workers had "
                "long queues.")
           .Add(Labels{});
+  Family<Counter>& placed = counters(
+      "lamella_kv_placements_total",
+      "New sequences by whether their KV is on the host of their replica, where there is a "
+      "choice.");
+  Counter& placed_near = placed.Add({{"distance", "near"}});
+  Counter& placed_far = placed.Add({{"distance", "far"}});
   Counter& sequences_overflowed =
       counters("lamella_sequences_overflowed_total",
                "Sequences that decoded on machines for prompts, because all other batches were "

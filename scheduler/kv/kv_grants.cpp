@@ -88,7 +88,7 @@ uint32_t table_for(const kv_ledger& ledger, const kv_need& need, uint32_t keep_f
     now.slots.push_back(takes(table) ? pool.slots() : 0);
     now.used.push_back(pool.used() - pool.cached());
   }
-  return emptiest_for(now, uint64_t{need.slots} + keep_free);
+  return nearest_for(now, uint64_t{need.slots} + keep_free, need.slots, need.near);
 }
 
 std::optional<kv_holding> grant_in(kv_ledger& ledger, uint32_t table, const kv_need& need,

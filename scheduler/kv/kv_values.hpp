@@ -39,8 +39,9 @@ struct kv_need {
   sequence_id share_from{};
   uint32_t share_tokens = 0;
   reserve_mode mode = reserve_mode::extend;
-  uint32_t filled = 0; ///< `extend`, `resume`: its positions with committed KV
-  kv_text text{};      ///< `fresh`, `resume`
+  uint32_t filled = 0;          ///< `extend`, `resume`: its positions with committed KV
+  kv_text text{};               ///< `fresh`, `resume`
+  std::vector<uint32_t> near{}; ///< tables near its batch, preferred; empty: all are alike
 };
 
 /// KV that a holder wrote since it joined its batch, for the prefix cache.

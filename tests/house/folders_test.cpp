@@ -135,6 +135,7 @@ const std::map<std::string, std::set<std::string>> arrows{
       "net/tracing",
       "scheduler",
       "scheduler/batch",
+      "scheduler/kv",
       "scheduler/membership"}},
     {"cli",
      {"actors/machine", "actors/node", "actors/protocol", "actors/shared", "base", "config", "gpu",

@@ -38,6 +38,7 @@ public:
                                                shape.pace,
                                                shape.free_bytes} {
     time.starved_per_mille = shape.starved_per_mille;
+    world_.hosts = shape.hosts;
     options_ = settings_of(shape);
     shape_ = shape;
     parts_->workers = std::make_shared<actors::epoch_members>();

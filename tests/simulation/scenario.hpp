@@ -97,6 +97,7 @@ private:
     if (what.scales) s.slots += s.more_slots * s.shards; // those of one suffice, too
     if (what.tight) s.free_bytes = 1 << 20;
     s.here = what.here;
+    s.hosts = 1 + s.chunk_tokens % 2; // not drawn, so that all else is drawn as before
     if (s.here) s.spares = 0;
     if (what.fewer) {
       s.spares = 0;

@@ -22,6 +22,7 @@ struct worker_world {
   std::optional<device_pace> pace{};
   uint64_t free_bytes = scheduler::memory_room::no_limit;
   duration dead = 1s; ///< silence that means death
+  uint32_t hosts = 1; ///< by name
   uint32_t next_process = 1, next_host = 1;
 };
 
@@ -183,8 +184,9 @@ private:
         wire_->seen(caf::actor_cast<caf::strong_actor_ptr>(world_.members), shore::control));
     const auto failed = [this, mine](const caf::error&) { give_up(mine); };
     self->request(door, 5s,
-                  actors::seat_ask{std::string{scheduler::to_string(where_.role)}, name(), "sim",
-                                   mine, where_.index, "", where_.cell})
+                  actors::seat_ask{std::string{scheduler::to_string(where_.role)}, name(),
+                                   "sim" + std::to_string(where_.index % world_.hosts), mine,
+                                   where_.index, "", where_.cell})
         .then(
             [=, this](const actors::join_grant& grant) {
               // Loading takes a while.

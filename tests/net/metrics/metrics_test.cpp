@@ -75,6 +75,7 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_kv_moved_slots_total counter\n"
            "lamella_kv_moves_aborted_total counter\n"
            "lamella_kv_parity_lag_tokens gauge\n"
+           "lamella_kv_placements_total counter\n"
            "lamella_kv_pull_seconds histogram\n"
            "lamella_kv_pulled_bytes_total counter\n"
            "lamella_kv_rebuild_bytes_total counter\n"
