@@ -42,7 +42,7 @@ struct cluster_shape {
   uint32_t max_batch = 4, chunk_tokens = 16;
   duration slowest_step = 60us;   ///< of a device
   duration slowest_message = 2ms; ///< between processes
-  /// Seats with the numbers 0, `hosts`, 2 `hosts` ... are on the first one, and so on.
+  /// The seats of a role take them in turn, replicas from the first one on.
   uint32_t hosts = 1;
   /// Of each host, for a copy of the KV in use beside it.
   uint64_t free_bytes = scheduler::memory_room::no_limit;

@@ -185,8 +185,7 @@ private:
     const auto failed = [this, mine](const caf::error&) { give_up(mine); };
     self->request(door, 5s,
                   actors::seat_ask{std::string{scheduler::to_string(where_.role)}, name(),
-                                   "sim" + std::to_string(where_.index % world_.hosts), mine,
-                                   where_.index, "", where_.cell})
+                                   host_name(), mine, where_.index, "", where_.cell})
         .then(
             [=, this](const actors::join_grant& grant) {
               // Loading takes a while.
@@ -220,6 +219,12 @@ private:
       facts.device = "sim";
       self->request(door, 5s, facts).then([](bool) {}, failed);
     }};
+  }
+
+  /// Attention seats are one host further, so that seats with the same number are apart.
+  std::string host_name() const {
+    const auto further = where_.role == scheduler::worker_role::attention ? 1 : 0;
+    return "sim" + std::to_string((where_.index + further) % world_.hosts);
   }
 
   /// That process has no place any more, or has ended by itself.
