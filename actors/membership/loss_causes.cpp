@@ -6,28 +6,6 @@ namespace lamella::actors {
 
 using net::failover_cause;
 
-std::string_view word_of(failover_cause cause) {
-  switch (cause) {
-  case failover_cause::exit:
-    return "exit";
-  case failover_cause::timeout:
-    return "timeout";
-  case failover_cause::deadline:
-    return "deadline";
-  case failover_cause::partition:
-    return "partition";
-  case failover_cause::integrity:
-    return "integrity";
-  case failover_cause::slow:
-    return "slow";
-  case failover_cause::fault:
-    return "fault";
-  case failover_cause::ordered:
-    break;
-  }
-  return "operator";
-}
-
 failover_cause cause_of_refusal(const caf::error& reason) {
   if (reason == caf::sec::request_timeout) return failover_cause::timeout;
   if (reason == caf::sec::request_receiver_down) return failover_cause::exit;

@@ -3,12 +3,7 @@
 
 #include "actors/membership/membership_state.hpp"
 
-#include <string_view>
-
 namespace lamella::actors {
-
-/// The word of `lamella_failovers_total{cause}`: "exit", "operator".
-std::string_view word_of(net::failover_cause cause);
 
 /// Of a worker that replied to epoch_open with this error.
 net::failover_cause cause_of_refusal(const caf::error& reason);

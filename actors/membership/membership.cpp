@@ -23,6 +23,7 @@
 #include "actors/shared/events.hpp"
 #include "actors/shared/exceptions.hpp"
 #include "actors/shared/explain.hpp"
+#include "net/metrics/failover_words.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -83,7 +84,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
         {"incarnation", gone.info.incarnation},
         {"worker", gone.info.name},
         {"pid", gone.info.pid},
-        {"cause", word_of(cause)},
+        {"cause", net::failover_words[static_cast<size_t>(cause)]},
         {"reason", reason}});
   if (gone.handle)
     self->send(gone.handle, worker_leave{reason, gone.for_good});

@@ -170,7 +170,8 @@ void metrics::set_cache_config(uint64_t block_slots, uint64_t blocks) {
 // --- the cluster
 
 void metrics::failover(std::string_view role, failover_cause cause) {
-  impl_->failovers.Add({{"role", text(role)}, {"cause", text(causes[static_cast<size_t>(cause)])}})
+  impl_->failovers
+      .Add({{"role", text(role)}, {"cause", text(failover_words[static_cast<size_t>(cause)])}})
       .Increment();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/api/api_route.hpp"
+#include "net/metrics/failover_words.hpp"
 #include "net/metrics/metrics.hpp"
 #include "net/metrics/metrics_http.hpp"
 #include "net/metrics/metrics_words.hpp"
@@ -20,7 +21,6 @@ namespace lamella::net {
 
 using metric_words::batch_buckets;
 using metric_words::buckets;
-using metric_words::causes;
 using metric_words::change_ends;
 using metric_words::conditions;
 using metric_words::damages;
@@ -374,7 +374,8 @@ struct metrics::impl {
       link_rtt.Add({{"peer_role", text(role)}, {"transport", "in_process"}}, rtt_buckets);
       for (const auto why : faults)
         frames_dropped.Add({{"role", text(role)}, {"reason", text(why)}});
-      for (const auto cause : causes) failovers.Add({{"role", text(role)}, {"cause", text(cause)}});
+      for (const auto cause : failover_words)
+        failovers.Add({{"role", text(role)}, {"cause", text(cause)}});
       for (const auto method : methods)
         pause.Add({{"role", text(role)}, {"method", text(method)}}, pause_buckets);
     }

@@ -60,8 +60,6 @@ inline constexpr std::string_view phases[] = {"map", "weights", "join", "warm"};
 inline constexpr std::string_view mailboxes[] = {"gateway", "membership", "scheduler", "allocator",
                                                  "batch"};
 inline constexpr std::string_view roles[] = {"model", "attention", "prefill"};
-inline constexpr std::string_view causes[] = {"exit",      "timeout", "deadline", "partition",
-                                              "integrity", "slow",    "fault",    "operator"};
 inline constexpr std::string_view span_losses[] = {"queue", "collector", "stopped"};
 inline constexpr std::string_view change_ends[] = {"done", "rolled_back", "refused"};
 inline constexpr std::string_view methods[] = {"replica", "parity", "recompute", "replay"};
