@@ -41,11 +41,8 @@ struct bereft {
     where.run_until([] { return false; }, x);
   }
   actors::recovery_watch::view pauses() { return where.server->pauses->look(where.time.now()); }
-  double metric(const std::string& name) {
-    const auto page = where.server->metrics->scrape().body;
-    const auto at = page.find("\n" + name + " ");
-    REQUIRE(at != std::string::npos);
-    return std::stod(page.substr(at + name.size() + 2));
+  double metric(const std::string& series) {
+    return simulation::metric(*where.server->metrics, series);
   }
 };
 

@@ -22,6 +22,7 @@
 #include "tests/simulation/cluster_shape.hpp"
 #include "tests/simulation/own_process.hpp"
 #include "tests/simulation/seat_watch.hpp"
+#include "tests/simulation/series.hpp"
 #include "tests/simulation/worker_box.hpp"
 
 namespace lamella::simulation {
@@ -377,11 +378,7 @@ private:
   }
 
   /// Of all clusters so far: they share their numbers.
-  double divergences_now() const {
-    const std::string name = "\nlamella_divergence_total ";
-    const auto page = parts_->metrics->scrape().body;
-    return std::stod(page.substr(page.find(name) + name.size()));
-  }
+  double divergences_now() const { return metric(*parts_->metrics, "lamella_divergence_total"); }
 
   worker_world world_;
   double divergences_before_ = 0;

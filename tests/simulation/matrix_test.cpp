@@ -15,16 +15,9 @@ using scheduler::worker_role;
 
 constexpr uint64_t seeds = 6;
 
-/// A series of the metrics of all clusters so far.
-double counted(const cluster& c, const std::string& name) {
-  const auto page = c.server->metrics->scrape().body;
-  const auto found = page.find("\n" + name + " ");
-  return found == std::string::npos ? 0 : std::stod(page.substr(found + name.size() + 2));
-}
-
 /// Requests that went on by that method, in all clusters so far.
 double recovered(const cluster& c, const std::string& method) {
-  return counted(c, "lamella_requests_recovered_total{method=\"" + method + "\"}");
+  return metric(*c.server->metrics, "lamella_requests_recovered_total{method=\"" + method + "\"}");
 }
 
 /// What came of a trouble.
@@ -296,7 +289,7 @@ TEST_CASE(
     CHECK_FALSE(came.given_up);
     is_replaced(worker_role::prefill, came);
     CHECK(came.recompute == 0);
-    spread += counted(x.where, "lamella_sequences_overflowed_total");
+    spread += metric(*x.where.server->metrics, "lamella_sequences_overflowed_total");
   }
   CHECK(spread >= seeds);
 }

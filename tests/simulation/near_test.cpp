@@ -9,16 +9,10 @@ struct placements {
   double near = 0, far = 0;
 };
 
-double counted(const cluster& c, const std::string& series) {
-  const auto page = c.server->metrics->scrape().body;
-  const auto at = page.find("\n" + series + " ");
-  REQUIRE(at != std::string::npos);
-  return std::stod(page.substr(at + series.size() + 2));
-}
-
 placements of(const cluster& c) {
-  return {counted(c, R"(lamella_kv_placements_total{distance="near"})"),
-          counted(c, R"(lamella_kv_placements_total{distance="far"})")};
+  auto& all = *c.server->metrics;
+  return {metric(all, R"(lamella_kv_placements_total{distance="near"})"),
+          metric(all, R"(lamella_kv_placements_total{distance="far"})")};
 }
 
 /// Replicas and two shards by request, on so many hosts, and eight clients.

@@ -5,11 +5,8 @@ namespace lamella::simulation {
 
 namespace {
 
-double metric(cluster& c, const std::string& name) {
-  const auto page = c.server->metrics->scrape().body;
-  const auto at = page.find("\n" + name);
-  REQUIRE(at != std::string::npos);
-  return std::stod(page.substr(page.find(' ', at + 1) + 1));
+double metric(const cluster& c, const std::string& series) {
+  return simulation::metric(*c.server->metrics, series);
 }
 
 /// Requests that run long enough for a change.

@@ -15,16 +15,8 @@ uint64_t number_in(const char* text, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// All series of a metric, of all clusters so far.
-double metric(const cluster& c, const std::string& name) {
-  const auto page = c.server->metrics->scrape().body;
-  double sum = 0;
-  for (size_t at = 0; (at = page.find("\n" + name, at)) != std::string::npos; ++at) {
-    const auto line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);
-    if (line[name.size()] == ' ' || line[name.size()] == '{')
-      sum += std::stod(line.substr(line.rfind(' ') + 1));
-  }
-  return sum;
+double metric(const cluster& c, const std::string& series) {
+  return simulation::metric(*c.server->metrics, series);
 }
 
 struct totals {
