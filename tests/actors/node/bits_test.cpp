@@ -62,13 +62,29 @@ const std::vector<json_value>& expected() {
   return result;
 }
 
-void check_same(config::settings x) {
-  served s{std::move(x)};
-  const auto got = together(s, requests(32));
+/// No token leaves before all of them are there: they run or wait together.
+std::vector<json_value> in_one_burst(served& s, const std::vector<std::string>& bodies) {
+  std::optional<slow_tokens> slow{std::in_place};
+  auto answers = std::async(std::launch::async, [&] { return together(s, bodies); });
+  CHECK(eventually([&] {
+    const auto [running, waiting] = s.load();
+    return running + waiting == bodies.size();
+  }));
+  slow.reset();
+  return answers.get();
+}
+
+void check_equal(const std::vector<json_value>& got, const std::vector<json_value>& wanted) {
+  REQUIRE(got.size() == wanted.size());
   for (size_t i = 0; i < got.size(); ++i) {
     CAPTURE(i);
-    CHECK(got[i] == expected()[i]);
+    CHECK_MESSAGE(got[i] == wanted[i], shown(got[i]), " instead of ", shown(wanted[i]));
   }
+}
+
+void check_same(config::settings x) {
+  served s{std::move(x)};
+  check_equal(together(s, requests(32)), expected());
 }
 
 } // namespace
@@ -209,22 +225,11 @@ TEST_CASE("S-M03 S-M07 prefill workers with KV of their own that decode in a bur
   SUBCASE("machines that change their pool") {
     x.pools.prefill.repurpose = std::chrono::milliseconds{1};
   }
-  const auto bodies = requests(32);
-  REQUIRE(expected().size() == bodies.size());
+  REQUIRE(!expected().empty()); // before tokens are slow
   served s{x};
-  std::optional<slow_tokens> slow{std::in_place};
-  auto answers = std::async(std::launch::async, [&] { return together(s, bodies); });
-  CHECK(eventually([&] {
-    const auto [running, waiting] = s.load();
-    return running + waiting == bodies.size();
-  }));
-  slow.reset();
-  const auto got = answers.get();
+  const auto got = in_one_burst(s, requests(32));
   CHECK(s.metric("lamella_sequences_overflowed_total") > 0);
-  for (size_t i = 0; i < got.size(); ++i) {
-    CAPTURE(i);
-    CHECK_MESSAGE(got[i] == expected()[i], shown(got[i]), " instead of ", shown(expected()[i]));
-  }
+  check_equal(got, expected());
   CHECK(eventually([&] { return s.idle(); }));
 }
 
@@ -294,11 +299,7 @@ TEST_CASE(
     own.pools.prefill.attention = config::prefill_attention::own;
     for (const auto& x : {by_head, by_request, own}) {
       served s{x};
-      const auto got = together(s, bodies);
-      for (size_t i = 0; i < got.size(); ++i) {
-        CAPTURE(i);
-        CHECK_MESSAGE(got[i] == wanted[i], shown(got[i]), " instead of ", shown(wanted[i]));
-      }
+      check_equal(together(s, bodies), wanted);
     }
   }
 }
@@ -327,19 +328,9 @@ TEST_CASE("V-M12 preempted requests end with the tokens of an undisturbed run") 
     }
     served s{x};
     REQUIRE(s.node().server()->slots == 200);
-    std::optional<slow_tokens> slow{std::in_place};
-    auto answers = std::async(std::launch::async, [&] { return together(s, bodies); });
-    CHECK(eventually([&] {
-      const auto [running, waiting] = s.load();
-      return running + waiting == bodies.size();
-    }));
-    slow.reset();
-    const auto got = answers.get();
+    const auto got = in_one_burst(s, bodies);
     CHECK(s.metric("vllm:num_preemptions_total") > 0);
-    for (size_t i = 0; i < got.size(); ++i) {
-      CAPTURE(i);
-      CHECK_MESSAGE(got[i] == undisturbed[i], shown(got[i]), " instead of ", shown(undisturbed[i]));
-    }
+    check_equal(got, undisturbed);
     CHECK(eventually([&] { return s.idle(); }));
   }
 }
