@@ -74,7 +74,7 @@ template <half_type type, int vectors, int queries>
   const float* q = block.q + first * block.stride;
   lanes::partial part[4][queries];
   constexpr int at_once = lanes::key_rows(queries);
-  unroll<4>(LAMELLA_UNROLLED(quarter) {
+  const auto quarter_of_tile = [&](uint32_t quarter) __attribute__((always_inline)) {
     vec sums[4][queries];
     unroll<4>(LAMELLA_UNROLLED(i) {
       unroll<queries>(LAMELLA_UNROLLED(g) { sums[i][g] = lanes::zero(); });
@@ -104,7 +104,11 @@ template <half_type type, int vectors, int queries>
     unroll<queries>(LAMELLA_UNROLLED(g) {
       part[quarter][g] = lanes::partial_sums(sums[0][g], sums[1][g], sums[2][g], sums[3][g]);
     });
-  });
+  };
+  if constexpr (lanes::unrolled_quarters)
+    unroll<4>(LAMELLA_UNROLLED(quarter) { quarter_of_tile(quarter); });
+  else
+    for (uint32_t quarter = 0; quarter < 4; ++quarter) quarter_of_tile(quarter);
   unroll<queries>(LAMELLA_UNROLLED(g) {
     out[g] = lanes::sums(part[0][g], part[1][g], part[2][g], part[3][g]);
   });

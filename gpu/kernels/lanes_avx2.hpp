@@ -33,6 +33,7 @@ struct lanes {
   static constexpr int queries = 4, row_positions = 1;
   static constexpr int key_rows(int queries) { return queries > 2 ? 1 : 4 / queries; }
   static constexpr int value_vectors(int queries) { return key_rows(queries); }
+  static constexpr bool unrolled_quarters = false;
   static constexpr uint32_t prefetch_bytes = 12288;
 
   static vec zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }

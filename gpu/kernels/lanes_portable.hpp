@@ -37,6 +37,7 @@ struct lanes {
   static constexpr int queries = 1, row_positions = 1;
   static constexpr int key_rows(int) { return 4; }
   static constexpr int value_vectors(int) { return 2; }
+  static constexpr bool unrolled_quarters = false;
   static constexpr uint32_t prefetch_bytes = 12288;
 
   static vec zero() { return set(0); }
