@@ -72,7 +72,7 @@ public:
       if (presence != 0)
         for (auto token : seen) edits += edited(token, 1, 0 - presence);
       const auto h = lot(logits, seed, choice, static_cast<uint32_t>(result.tokens.size()), edits);
-      const auto token = held ? drawn_of(h, pairs.allowed()) : drawn(h);
+      const auto token = held ? drawn_of(h, pairs.allowed()) : drawn(h, seed);
       result.tokens.push_back(token);
       if (token == end_token) break;
       pairs.read(the_model().loaded.text->token_bytes(token));

@@ -67,7 +67,7 @@ void sample_rows(const sample_args& x, kernel_context) {
     }
     const auto h = lot(logits, r.seed, r.choice, r.draw, edits);
     if (r.mask == no_mask) {
-      x.out[i].token = drawn(h);
+      x.out[i].token = drawn(h, r.seed);
     } else {
       std::vector<uint32_t> allowed;
       for (uint32_t t = 0; t < x.vocabulary; ++t)

@@ -65,9 +65,15 @@ constexpr uint64_t lot(uint64_t logits, uint64_t seed, uint32_t choice, uint32_t
   return mix(mix(mix(logits, mix(seed, choice)), draw), edits);
 }
 
+/// Answers with such a seed and above end at their greatest length alone, for what must happen
+/// while streams run.
+constexpr uint64_t endless_seed = uint64_t{1} << 32;
+
 /// One in 64 ends the answer.
-constexpr uint32_t drawn(uint64_t h) {
-  return h % 64 == 63 ? end_token : first_byte + 'a' + static_cast<uint32_t>((h >> 8) % 26);
+constexpr uint32_t drawn(uint64_t h, uint64_t seed) {
+  return h % 64 == 63 && seed < endless_seed
+             ? end_token
+             : first_byte + 'a' + static_cast<uint32_t>((h >> 8) % 26);
 }
 
 /// The token where only these may be drawn, ascending.
