@@ -22,8 +22,6 @@ namespace {
 
 using gpu::half_type;
 
-/// More than processors hold in their caches.
-constexpr size_t uncached_bytes = size_t{256} << 20;
 constexpr uint32_t layers_max = 4'096;
 /// Of one cache: a shape's caches of all types are in memory at once, and slots have 32 bits.
 constexpr size_t bytes_max = size_t{2} << 30;
@@ -174,8 +172,8 @@ void check(const gpu::operators& ops, attention_shape shape, std::span<const std
                              + " gives wrong results");
 }
 
-uint32_t layers_of(const attention_shape& x) {
-  return static_cast<uint32_t>(std::clamp<size_t>(uncached_bytes / x.layer_bytes(), 1, layers_max));
+uint32_t layers_of(const attention_shape& x, size_t bytes) {
+  return static_cast<uint32_t>(std::clamp<size_t>(bytes / x.layer_bytes(), 1, layers_max));
 }
 
 std::string as_json(const std::vector<bench_attention_row>& rows, const bench_attention_options& o,
@@ -255,7 +253,7 @@ std::vector<bench_attention_row> measure_attention(const bench_attention_options
                                    + std::to_string(shape.layer_bytes() >> 20)
                                    + " MB per KV type, at most " + std::to_string(bytes_max >> 20)
                                    + " are possible; lower --batch or --context"};
-        layers.push_back(layers_of(shape));
+        layers.push_back(layers_of(shape, o.cache_bytes));
         memories.push_back(memory_of_caches->allocate(shape.layer_bytes() * layers.back()));
         auto* data = memories.back()->data();
         for (uint32_t i = 0; i < layers.back(); ++i)

@@ -17,7 +17,8 @@ struct bench_attention_options {
   uint32_t queries = 1;                            ///< of each sequence; more: a piece of a prompt
   uint32_t kv_heads = 8, group = 4, dim = 128;
   uint32_t repeats = 9;
-  unsigned threads = 0; ///< 0: all processors that this process may use
+  size_t cache_bytes = size_t{256} << 20; ///< per type: more than processors hold in their caches
+  unsigned threads = 0;                   ///< 0: all processors that this process may use
   std::string kernels = "auto";
   bool json = false;
 };
@@ -36,7 +37,7 @@ struct bench_attention_row {
 /// All three steps of the operators (attention_args), with the new rows' K and V. The cache of each
 /// shape has so many layers that no processor's cache holds them, and the types are measured in
 /// turn, so that all see the same background load. The set is compared with the reference before.
-/// Takes the cache's memory, at least 256 MB, per type. Throws std::runtime_error when the output
+/// Takes the cache's memory, at least a layer, per type. Throws std::runtime_error when the output
 /// is wrong, the set does not support a shape, or a cache would take more than 2 GB.
 std::vector<bench_attention_row> measure_attention(const bench_attention_options& options,
                                                    const gpu::operators& ops, unsigned threads);
