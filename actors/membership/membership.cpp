@@ -15,9 +15,9 @@
 #include "actors/membership/membership_scale.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/membership_status.hpp"
+#include "actors/membership/size_changes.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
-#include "actors/protocol/pools.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
@@ -264,6 +264,7 @@ scale_effects effects_of(membership_ptr self) {
 /// Takes the configuration, says who is missing, and starts the periodic work.
 void begin(membership_ptr self, membership_config config) {
   self->state.config = std::move(config);
+  self->state.changes = std::make_shared<size_changes>();
   self->state.lose = [self](const seat& where, const std::string& reason,
                             net::failover_cause cause) { lose(self, where, reason, cause); };
   auto& st = self->state;

@@ -2,7 +2,7 @@
 
 #include "actors/membership/cell_roster.hpp"
 #include "actors/membership/pool_parts.hpp"
-#include "actors/protocol/pools.hpp"
+#include "actors/membership/size_changes.hpp"
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ std::vector<std::string> seats_before(const membership_state& st) {
 
 std::string why_not(const membership_state& st, const cell_roster& x) {
   if (!st.was_open) return not_started;
-  if (st.changing) return other_change + (": " + text_of(*st.changing));
+  if (st.changes->current) return other_change + (": " + text_of(*st.changes->current));
   if (st.config.cells.empty() && st.config.pool.layout.tables() != 1)
     return "the pool is cut by requests: only one that is cut by heads becomes a cell";
   const auto in_force = by_cells(scheduler::sizes_of(st.config.shape));
@@ -73,7 +73,7 @@ caf::result<bool> on_cells(membership_state& st, const cell_roster& x) {
     return caf::make_error(ec::resize_refused, why);
   if (!x.take()) return caf::make_error(ec::resize_refused, "nobody waits for the cells any more");
   auto& c = st.config;
-  if (c.cells.empty()) st.changes.erase("attention"); // of a pool that was one
+  if (c.cells.empty()) st.changes->ended.erase("attention"); // of a pool that was one
   extend(c.shape, x);
   extend(st.newest.design.shape, x);
   if (st.before) extend(st.before->design.shape, x);

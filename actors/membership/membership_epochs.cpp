@@ -3,6 +3,7 @@
 #include "actors/membership/loss_causes.hpp"
 #include "actors/membership/membership_pipeline.hpp"
 #include "actors/membership/membership_seats.hpp"
+#include "actors/membership/size_changes.hpp"
 #include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/work_reports.hpp"
@@ -123,7 +124,7 @@ void give_up_beside(membership_ptr self, const std::string& why) {
   auto& st = self->state;
   st.apart = !st.current->what.levels;
   tell(event_kind::epoch_dropped, {{"epoch", st.current->what.epoch}, {"reason", why}});
-  if (st.apart && st.changing) st.changing->reason = recomputed + why;
+  if (st.apart && st.changes->current) st.changes->current->reason = recomputed + why;
   // The pipeline stays: what has become possible meanwhile is considered again.
   if (!st.apart) st.dropped_at = self->clock().now();
   st.asked->promise.deliver(caf::make_error(st.apart ? ec::no_memory : ec::aborted, why));
@@ -350,7 +351,8 @@ void on_settled(membership_ptr self, const epoch_settled& x, void (*moved)(membe
     moved(self);
   } else {
     st.apart = x.no_memory;
-    if (st.changing) st.changing->reason = (x.no_memory ? recomputed : "") + x.reason;
+    if (st.changes->current)
+      st.changes->current->reason = (x.no_memory ? recomputed : "") + x.reason;
     tell(event_kind::epoch_dropped, {{"epoch", x.epoch}, {"reason", x.reason}});
     send_close(self, st.newest, true);
     st.newest = std::move(before);

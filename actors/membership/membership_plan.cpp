@@ -1,6 +1,7 @@
 #include "actors/membership/membership_plan.hpp"
 
 #include "actors/membership/pool_parts.hpp"
+#include "actors/membership/size_changes.hpp"
 #include "scheduler/cell_tables.hpp"
 #include "scheduler/membership/first_epoch.hpp"
 
@@ -178,9 +179,9 @@ std::optional<next_epoch> fewer_shards(const membership_state& st) {
 
 /// With the change under way, but without what else is wanted and lacks workers.
 std::optional<next_epoch> changed_alone(const membership_state& st, const std::set<seat>& seats) {
-  if (!st.changing || !st.config.design_of) return std::nullopt;
+  if (!st.changes->current || !st.config.design_of) return std::nullopt;
   const auto now = scheduler::sizes_of(st.config.shape);
-  const auto sizes = with_wanted(now, st, *part_named(st, st.changing->pool));
+  const auto sizes = with_wanted(now, st, *part_named(st, st.changes->current->pool));
   if (sizes == now || sizes == st.wanted) return std::nullopt;
   const auto design = possible_design(st, sizes); // or impossible beside what is left
   return design ? plan_of(st, *design, seats) : std::nullopt;

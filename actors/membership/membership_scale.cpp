@@ -4,7 +4,7 @@
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/pool_parts.hpp"
-#include "actors/protocol/pools.hpp"
+#include "actors/membership/size_changes.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 
@@ -124,23 +124,23 @@ pool_change begin_change(membership_ptr self, const resized_part& what, const wa
                          const scale_effects& effects) {
   auto& st = self->state;
   const auto from = size_of(st.wanted, what);
-  st.changing = pool_change{name_of(st, what),
-                            from,
-                            wanted.members,
-                            "under way",
-                            {},
-                            partition_of(st.wanted, what),
-                            wanted.partition,
-                            kv_bytes_of(st.wanted, what),
-                            wanted.kv_bytes};
+  st.changes->current = pool_change{name_of(st, what),
+                                    from,
+                                    wanted.members,
+                                    "under way",
+                                    {},
+                                    partition_of(st.wanted, what),
+                                    wanted.partition,
+                                    kv_bytes_of(st.wanted, what),
+                                    wanted.kv_bytes};
   st.wanted = with_part(st.wanted, what, wanted);
   add_seats(self, group_of(st, what));
-  st.changing_since = self->clock().now();
+  st.changes->since = self->clock().now();
   std::vector<event_field> fields{
-      {"pool", st.changing->pool}, {"from", from}, {"to", wanted.members}};
-  add_what_else(fields, *st.changing);
+      {"pool", st.changes->current->pool}, {"from", from}, {"to", wanted.members}};
+  add_what_else(fields, *st.changes->current);
   tell(event_kind::pool_resizing, std::move(fields));
-  auto answer = *st.changing;
+  auto answer = *st.changes->current;
   changed(self);
   effects.consider("the pool " + text_of(answer) + " changes its size");
   return answer;
@@ -148,12 +148,12 @@ pool_change begin_change(membership_ptr self, const resized_part& what, const wa
 
 void end_change(membership_ptr self, const char* state, std::string reason) {
   auto& st = self->state;
-  auto& x = st.changes[st.changing->pool];
-  x = std::move(*st.changing);
-  st.changing.reset();
+  auto& x = st.changes->ended[st.changes->current->pool];
+  x = std::move(*st.changes->current);
+  st.changes->current.reset();
   x.state = state;
   x.reason = std::move(reason);
-  const std::chrono::duration<double> took = self->clock().now() - st.changing_since;
+  const std::chrono::duration<double> took = self->clock().now() - st.changes->since;
   std::vector<event_field> fields{
       {"pool", x.pool}, {"from", x.from}, {"to", x.to}, {"seconds", took.count()}};
   add_what_else(fields, x);
@@ -167,9 +167,9 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
 
 /// Whether an epoch serves that has what the change under way asks for; other pools may be short.
 bool is_done(const membership_state& st) {
-  if (!st.changing) return false;
+  if (!st.changes->current) return false;
   const auto now = scheduler::sizes_of(st.config.shape);
-  return with_wanted(now, st, *part_named(st, st.changing->pool)) == now;
+  return with_wanted(now, st, *part_named(st, st.changes->current->pool)) == now;
 }
 
 /// Whether a worker is to go when the pipeline has moved to the newest epoch, or has been told to
@@ -191,7 +191,7 @@ bool is_needed(const membership_state& st, const seat& where) {
 
 /// Why no worker that is needed can be drained at the moment; empty: it can.
 std::string why_not_now(const membership_state& st) {
-  if (st.changing) return other_change + (": " + text_of(*st.changing));
+  if (st.changes->current) return other_change + (": " + text_of(*st.changes->current));
   return st.open ? "" : no_epoch;
 }
 
@@ -238,7 +238,7 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
   const wanted_part wanted{members, x.partition == before ? std::string{} : x.partition,
                            x.kv_bytes == kv_now ? kv_as_it_is : x.kv_bytes};
   if (members == now && wanted.partition.empty() && wanted.kv_bytes == kv_as_it_is
-      && !(st.changing && st.changing->pool == x.pool))
+      && !(st.changes->current && st.changes->current->pool == x.pool))
     return as_wanted(st, *what);
   if (const auto why = why_not(st, *what, wanted); !why.empty()) return refused(st, x.pool, why);
   if (x.members != members_as_they_are) st.before_drains.erase(what->role);
@@ -302,7 +302,8 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
 
 void on_balance(membership_ptr self, const pool_balance& x, const scale_effects& effects) {
   auto& st = self->state;
-  if (!st.open || st.before || st.current || st.due || st.changing || x.epoch != st.newest.epoch)
+  if (!st.open || st.before || st.current || st.due || st.changes->current
+      || x.epoch != st.newest.epoch)
     return;
   st.unequal = true;
   effects.consider("slot tables are unequally full");
@@ -333,7 +334,7 @@ bool grow_for(membership_ptr self, worker_role role, const scale_effects& effect
 void finish_change(membership_ptr self, const scale_effects& effects) {
   auto& st = self->state;
   if (is_done(st)) {
-    const auto group = group_of(st, *st.changing);
+    const auto group = group_of(st, *st.changes->current);
     drop_seats(self, group, effects);
     // After a loss the worker that should leave may be the one that is left. Others have no part.
     std::erase_if(st.draining, [&](const auto& x) {
@@ -357,14 +358,14 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   const bool drained =
       std::ranges::any_of(st.draining, [&](const auto& x) { return !st.newest.has(x.first); });
   if (drained || is_done(st)) finish_change(self, effects);
-  if (!st.changing) return give_up_drains(self);
-  if (self->clock().now() - st.changing_since < st.config.resize_timeout) return;
-  const auto group = group_of(st, *st.changing);
+  if (!st.changes->current) return give_up_drains(self);
+  if (self->clock().now() - st.changes->since < st.config.resize_timeout) return;
+  const auto group = group_of(st, *st.changes->current);
   auto reason = fmt::format("its workers were not ready within {} s", time_of_changes(st).count());
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
-  if (!st.changing->reason.empty()) reason = st.changing->reason;
-  const auto& over = *st.changing;
+  if (!st.changes->current->reason.empty()) reason = st.changes->current->reason;
+  const auto& over = *st.changes->current;
   st.wanted =
       with_part(st.wanted, *part_named(st, over.pool), {over.from, over.partition, over.kv_bytes});
   std::erase_if(st.draining, [&](const auto& x) { return x.first.group() == group; });

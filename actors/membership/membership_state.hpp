@@ -6,7 +6,6 @@
 #include "actors/membership/worker_reports.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/pools.hpp"
 #include "actors/protocol/work_reports.hpp"
 #include "actors/shared/parity_whole.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
@@ -29,6 +28,8 @@ namespace lamella::actors {
 using membership_self =
     membership_actor::extend<caf::reacts_to<reach_atom, uint64_t>,
                              caf::reacts_to<parity_whole_atom, uint64_t, uint32_t>>;
+
+struct size_changes; // size_changes.hpp
 
 struct membership_state {
   /// A worker in its seat.
@@ -94,11 +95,9 @@ struct membership_state {
   std::map<scheduler::seat, caf::actor_clock::time_point> draining;
   std::map<scheduler::seat_group, uint32_t> extra_seats;    ///< beyond the sizes: spares, parity
   std::map<scheduler::worker_role, uint32_t> before_drains; ///< members; none: no worker has left
-  std::optional<pool_change> changing;                      ///< under way
-  caf::actor_clock::time_point changing_since{};
-  std::map<std::string, pool_change> changes; ///< the newest of each pool, ended
-  pool_numerics compute, attention;           ///< of the first workers of these kinds; fixed
-  std::vector<scheduler::seat> held;          ///< holder of the KV of each shard, see held_by()
+  std::shared_ptr<size_changes> changes;
+  pool_numerics compute, attention;  ///< of the first workers of these kinds; fixed
+  std::vector<scheduler::seat> held; ///< holder of the KV of each shard, see held_by()
   /// The memory that holds the KV of each part.
   using cache_places = std::map<scheduler::kv_part, uint64_t>;
   cache_places caches;        ///< of the newest epoch that a pipeline was built of

@@ -1,6 +1,6 @@
 #include "actors/membership/pool_parts.hpp"
 
-#include "actors/protocol/pools.hpp"
+#include "actors/membership/size_changes.hpp"
 #include "scheduler/cell_tables.hpp"
 
 #include <fmt/format.h>
@@ -116,7 +116,8 @@ std::string why_not(const membership_state& st, const resized_part& what,
     return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
   if (members > members_max)
     return fmt::format("{} members: a pool has at most {}", members, members_max);
-  if (st.changing) return fmt::format("{}: {}", other_change, text_of(*st.changing));
+  if (st.changes->current)
+    return fmt::format("{}: {}", other_change, text_of(*st.changes->current));
   if (!st.was_open) return not_started;
   try {
     st.config.design_of(with_part(st.wanted, what, wanted));
@@ -143,13 +144,14 @@ std::vector<pool_change> changes_of(const membership_state& st) {
     const auto name = name_of(st, x);
     const auto now = size_of(sizes, x);
     const auto wanted = size_of(st.wanted, x);
-    if (st.changing && st.changing->pool == name)
-      result.push_back(*st.changing);
-    else if (wanted != now && st.changing && st.changing->pool.starts_with(name + "/"))
-      result.push_back({name, now, wanted, "under way", "cell " + st.changing->pool});
+    if (st.changes->current && st.changes->current->pool == name)
+      result.push_back(*st.changes->current);
+    else if (wanted != now && st.changes->current
+             && st.changes->current->pool.starts_with(name + "/"))
+      result.push_back({name, now, wanted, "under way", "cell " + st.changes->current->pool});
     else if (wanted != now)
       result.push_back({name, now, wanted, "short", waits_for_lost});
-    else if (const auto last = st.changes.find(name); last != st.changes.end())
+    else if (const auto last = st.changes->ended.find(name); last != st.changes->ended.end())
       result.push_back(last->second);
     else
       result.push_back({name, now, now, "none", {}});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/membership/membership_state.hpp"
+#include "actors/protocol/pools.hpp"
 
 #include <cstdint>
 #include <optional>
