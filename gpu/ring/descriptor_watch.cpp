@@ -1,11 +1,11 @@
 #include "gpu/ring/descriptor_watch.hpp"
 
+#include "base/errno_text.hpp"
 #include "gpu/ring/listener.hpp"
 
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -21,10 +21,6 @@ using namespace std::chrono;
 constexpr int events_max = 32;
 /// No sleep is longer; whoever sleeps looks again anyway.
 constexpr hours longest{1};
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error{errno, std::generic_category(), what};
-}
 
 int watch(int set, int how, int descriptor, uint32_t events) {
   epoll_event event{};
@@ -42,7 +38,7 @@ descriptor_watch::descriptor_watch()
   close(set_);
   close(waker_);
   errno = reason;
-  fail("a set of descriptors to watch");
+  throw_errno("a set of descriptors to watch");
 }
 
 descriptor_watch::~descriptor_watch() {
@@ -52,7 +48,7 @@ descriptor_watch::~descriptor_watch() {
 
 void descriptor_watch::add(int descriptor, std::weak_ptr<listener> ready) {
   const std::lock_guard lock{mutex_};
-  if (watch(set_, EPOLL_CTL_ADD, descriptor, EPOLLIN) != 0) fail("epoll_ctl");
+  if (watch(set_, EPOLL_CTL_ADD, descriptor, EPOLLIN) != 0) throw_errno("epoll_ctl");
   ready_[descriptor] = std::move(ready);
   count_.store(ready_.size(), std::memory_order_relaxed);
 }

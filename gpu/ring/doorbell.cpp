@@ -1,5 +1,7 @@
 #include "gpu/ring/doorbell.hpp"
 
+#include "base/errno_text.hpp"
+
 #include <cerrno>
 #include <climits>
 #include <ctime>
@@ -20,10 +22,6 @@ namespace {
 
 constexpr size_t segment_bytes = 4096;
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error{errno, std::generic_category(), what};
-}
-
 } // namespace
 
 struct doorbell::words {
@@ -41,7 +39,7 @@ doorbell::words* doorbell::map(int word) {
 doorbell::doorbell() : watch_{std::make_unique<descriptor_watch>()} {
   waker_ = watch_->waker();
   word_ = memfd_create("lamella doorbell", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (word_ < 0) fail("memfd_create");
+  if (word_ < 0) throw_errno("memfd_create");
   if (ftruncate(word_, segment_bytes) == 0
       && fcntl(word_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
     words_ = map(word_);
@@ -49,13 +47,13 @@ doorbell::doorbell() : watch_{std::make_unique<descriptor_watch>()} {
     const auto reason = errno;
     close(word_);
     errno = reason;
-    fail("a doorbell");
+    throw_errno("a doorbell");
   }
 }
 
 doorbell::doorbell(std::array<int, 2> descriptors) {
   word_ = fcntl(descriptors[0], F_DUPFD_CLOEXEC, 0);
-  if (word_ < 0) fail("fcntl(F_DUPFD_CLOEXEC)");
+  if (word_ < 0) throw_errno("fcntl(F_DUPFD_CLOEXEC)");
   struct stat info {};
   const auto seals = fcntl(word_, F_GET_SEALS);
   // Without the seals the other side could shorten the segment under us: SIGBUS.
@@ -71,7 +69,7 @@ doorbell::doorbell(std::array<int, 2> descriptors) {
     close(word_);
     if (waker_ >= 0) close(waker_);
     errno = reason;
-    fail("the doorbell of another process");
+    throw_errno("the doorbell of another process");
   }
 }
 

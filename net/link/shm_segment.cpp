@@ -1,5 +1,7 @@
 #include "net/link/shm_segment.hpp"
 
+#include "base/errno_text.hpp"
+
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -20,10 +22,6 @@ namespace {
 constexpr size_t descriptors_max = 3;
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error{errno, std::generic_category(), what};
-}
-
 } // namespace
 
 owned_descriptor::~owned_descriptor() {
@@ -42,10 +40,10 @@ int owned_descriptor::release() { return std::exchange(number_, -1); }
 
 shm_segment::shm_segment(const gpu::ring_terms& terms)
     : terms_{terms}, descriptor_{memfd_create("lamella link", MFD_CLOEXEC | MFD_ALLOW_SEALING)} {
-  if (descriptor_.get() < 0) fail("memfd_create");
+  if (descriptor_.get() < 0) throw_errno("memfd_create");
   if (ftruncate(descriptor_.get(), static_cast<off_t>(2 * terms.bytes())) != 0)
-    fail("ftruncate of a link's segment");
-  if (fcntl(descriptor_.get(), F_ADD_SEALS, seals) != 0) fail("sealing a link's segment");
+    throw_errno("ftruncate of a link's segment");
+  if (fcntl(descriptor_.get(), F_ADD_SEALS, seals) != 0) throw_errno("sealing a link's segment");
   map();
   gpu::make_ring(forth(), terms);
   gpu::make_ring(back(), terms);
@@ -58,7 +56,7 @@ shm_segment::shm_segment(owned_descriptor descriptor, const gpu::ring_terms& ter
   if (found < 0 || (found & F_SEAL_SHRINK) == 0)
     throw std::runtime_error{"the segment is not sealed against shrinking"};
   struct stat info {};
-  if (fstat(descriptor_.get(), &info) != 0) fail("fstat of a link's segment");
+  if (fstat(descriptor_.get(), &info) != 0) throw_errno("fstat of a link's segment");
   if (info.st_size != static_cast<off_t>(2 * terms.bytes()))
     throw std::runtime_error{"the segment has " + std::to_string(info.st_size) + " bytes, expected "
                              + std::to_string(2 * terms.bytes())};
@@ -73,7 +71,7 @@ shm_segment::~shm_segment() { munmap(base_, 2 * terms_.bytes()); }
 void shm_segment::map() {
   auto* p =
       mmap(nullptr, 2 * terms_.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
-  if (p == MAP_FAILED) fail("mmap of a link's segment");
+  if (p == MAP_FAILED) throw_errno("mmap of a link's segment");
   base_ = static_cast<std::byte*>(p);
 }
 
@@ -94,7 +92,7 @@ void send_descriptors(int socket, std::span<const std::byte> bytes,
     std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   }
   const auto sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent < 0) fail("sending descriptors");
+  if (sent < 0) throw_errno("sending descriptors");
   if (static_cast<size_t>(sent) != bytes.size())
     throw std::runtime_error{"a message with descriptors was truncated"};
 }
@@ -108,7 +106,7 @@ std::vector<owned_descriptor> receive_descriptors(int socket, std::span<std::byt
   message.msg_control = room.data();
   message.msg_controllen = room.size();
   const auto got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got < 0) fail("receiving descriptors");
+  if (got < 0) throw_errno("receiving descriptors");
   std::vector<owned_descriptor> result;
   for (auto* h = CMSG_FIRSTHDR(&message); h != nullptr; h = CMSG_NXTHDR(&message, h)) {
     if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS) continue;
@@ -128,7 +126,7 @@ std::vector<owned_descriptor> receive_descriptors(int socket, std::span<std::byt
 bool same_user(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) fail("SO_PEERCRED");
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) throw_errno("SO_PEERCRED");
   return peer.uid == geteuid();
 }
 
