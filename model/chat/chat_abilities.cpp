@@ -10,7 +10,7 @@ using object = template_data::object;
 /// Words that no template has of its own.
 const std::string said = "probe-said", said_too = "probe-more";
 const std::string tool_name = "probe_tool", argument = "probe_argument", value = "probe-value";
-const std::string told = "probe-told", result = "probe-result";
+const std::string told = "probe-told", tool_result = "probe-result";
 /// Ids of each form.
 const std::string call_id = "call_probe_0123456789abcdef", short_id = "probe0123",
                   named_id = "functions." + tool_name + ":0";
@@ -117,7 +117,7 @@ public:
       return true;
     };
     return has_all(shown({message("user", "Hi")}, true), {tool_name, argument, told})
-           && has_all(answered, {argument, value, result});
+           && has_all(answered, {argument, value, tool_result});
   }
 
   bool names_tools() {
@@ -125,8 +125,8 @@ public:
   }
   bool lays_out_calls(const std::string& id) {
     const auto answered =
-        shown({message("user", "Hi"), calling(false, id), result_of(result, id)}, false);
-    for (const auto* word : {&tool_name, &value, &result})
+        shown({message("user", "Hi"), calling(false, id), result_of(tool_result, id)}, false);
+    for (const auto* word : {&tool_name, &value, &tool_result})
       if (answered.find(*word) == std::string::npos) return false;
     return true;
   }
@@ -193,7 +193,7 @@ private:
   tool_dialect calls_by(const std::string& id) {
     for (const bool as_text : {false, true}) {
       const auto answered =
-          shown({message("user", "Hi"), calling(as_text, id), result_of(result, id)}, true);
+          shown({message("user", "Hi"), calling(as_text, id), result_of(tool_result, id)}, true);
       if (!lays_out_tools(answered)) continue;
       auto dialect = tool_dialect_of(answered, tool_name);
       dialect.takes_texts = as_text && dialect.template_writes;
@@ -224,7 +224,7 @@ private:
     };
     const auto asked = message("user", "Hi");
     for (const auto& text : {shown({asked, thinking(message("assistant", said))}, false),
-                             shown({asked, thinking(calling()), result_of(result)}, true)}) {
+                             shown({asked, thinking(calling()), result_of(tool_result)}, true)}) {
       const auto begin = text.find(marks.begin), at = text.find(thought, begin);
       if (begin != text.npos && at != text.npos && text.find(marks.end, at) != text.npos)
         return true;

@@ -121,9 +121,9 @@ private:
   node_id arguments(const tool_signature& tool, node_id next) {
     if (dialect_.parameters) return parameters(tool, next);
     if (tool.parameters == nullptr) return grammar_.text("{}", next);
-    const auto object = beginning_with(grammar_, as_said(tool, next), '{');
-    if (!object || excludes_objects(*tool.parameters)) throw no_object(tool);
-    return *object;
+    const auto as_object = beginning_with(grammar_, as_said(tool, next), '{');
+    if (!as_object || excludes_objects(*tool.parameters)) throw no_object(tool);
+    return *as_object;
   }
 
   /// Is one of the values that the parameters take an object?
@@ -216,10 +216,10 @@ private:
                               "is not supported in strict tools of this "
                               "model, which writes texts as they are");
     const auto* values = schema.find("enum");
-    const auto* list = values != nullptr ? values->get_if<json_value::array>() : nullptr;
+    const auto* allowed = values != nullptr ? values->get_if<json_value::array>() : nullptr;
     std::vector<std::string> texts;
-    for (size_t i = 0; list != nullptr && i < list->size(); ++i)
-      if (const auto* text = (*list)[i].get_if<std::string>();
+    for (size_t i = 0; allowed != nullptr && i < allowed->size(); ++i)
+      if (const auto* text = (*allowed)[i].get_if<std::string>();
           text != nullptr && text->find(end) == text->npos)
         texts.push_back(*text);
     const auto text = texts.empty() ? text_up_to(grammar_, end, after, {})

@@ -16,9 +16,9 @@ namespace {
 
 using state_id = grammar_states::state_id;
 
-class search {
+class ambiguity_search {
 public:
-  search(std::shared_ptr<const runnable_grammar> g, size_t work_max)
+  ambiguity_search(std::shared_ptr<const runnable_grammar> g, size_t work_max)
       : states_{std::move(g), reach, grammar_states::steps::made_again}, work_max_{work_max} {}
 
   void run() {
@@ -196,7 +196,7 @@ private:
 } // namespace
 
 uint64_t refuse_ambiguous(std::shared_ptr<const runnable_grammar> g, size_t work_max) {
-  search all{std::move(g), work_max};
+  ambiguity_search all{std::move(g), work_max};
   all.run();
   return all.states_work();
 }

@@ -12,9 +12,9 @@ namespace {
 using state_id = grammar_states::state_id;
 
 /// The states that come first, and those from which an end is reached, or what was not looked at.
-class search {
+class endless_search {
 public:
-  search(const std::shared_ptr<const runnable_grammar>& g, uint32_t reach)
+  endless_search(const std::shared_ptr<const runnable_grammar>& g, uint32_t reach)
       : states_{g, reach, grammar_states::steps::made_again} {}
 
   void run() {
@@ -77,7 +77,7 @@ endless_states find_endless(const std::shared_ptr<const runnable_grammar>& g, ui
   auto in = std::make_shared<grammar_states>(g, reach);
   std::vector<state_id> all;
   if (g->rules.has_terminals()) {
-    search first{g, reach};
+    endless_search first{g, reach};
     first.run();
     if (!first.has_text())
       throw grammar_error("no text of it ends: a terminal goes on with all that may come behind it;"

@@ -9,7 +9,7 @@ namespace lamella::model {
 namespace {
 
 using part = regular_expression::part;
-using kind = part::kind;
+using part_kind = part::kind;
 
 /// Copies of a body are nodes, repeats are work while a text is made: few copies are cheaper.
 constexpr uint32_t copies_max = 4;
@@ -25,20 +25,20 @@ public:
       throw regular_expression_error("it is too large: its repeats within repeats have more than "
                                      + std::to_string(steps_max) + " parts");
     switch (x.what) {
-    case kind::characters:
+    case part_kind::characters:
       return one_of(grammar_, x.set, how_, next);
-    case kind::sequence:
+    case part_kind::sequence:
       for (size_t i = x.inner.size(); i-- > 0;) next = compile(x.inner[i], next);
       return next;
-    case kind::choice: {
+    case part_kind::choice: {
       std::vector<grammar::node_id> branches;
       for (const auto& y : x.inner) branches.push_back(compile(y, next));
       return branches.size() == 1 ? branches[0] : grammar_.choice(std::move(branches));
     }
-    case kind::repeat:
+    case part_kind::repeat:
       return repeat(x, next);
-    case kind::begin:
-    case kind::end:
+    case part_kind::begin:
+    case part_kind::end:
       throw regular_expression_error("^ and $ are only read at the ends of an alternative");
     }
     return next;
@@ -49,7 +49,7 @@ public:
 
 private:
   static const part& any_character() {
-    static const part any{kind::characters, code_points::all(), {}, 0, 0};
+    static const part any{part_kind::characters, code_points::all(), {}, 0, 0};
     return any;
   }
 
@@ -94,7 +94,7 @@ std::vector<character_classes::set> sets_of(const part& all) {
   while (!to_visit.empty()) {
     const auto& x = *to_visit.back();
     to_visit.pop_back();
-    if (x.what == kind::characters) sets.emplace_back(x.set.ranges());
+    if (x.what == part_kind::characters) sets.emplace_back(x.set.ranges());
     for (const auto& y : x.inner) to_visit.push_back(&y);
   }
   return sets;
@@ -106,14 +106,14 @@ bool is_lazy_part(const part& x) {
 
 uint32_t longest_of(const part& x) {
   constexpr uint64_t most = grammar::unbounded;
-  uint64_t sum = x.what == kind::characters ? 1 : 0, longest = 0;
+  uint64_t sum = x.what == part_kind::characters ? 1 : 0, longest = 0;
   for (const auto& y : x.inner) {
     const auto one = longest_of(y);
     sum += one;
     longest = std::max<uint64_t>(longest, one);
   }
-  if (x.what == kind::choice) sum = longest;
-  if (x.what == kind::repeat) sum *= x.max;
+  if (x.what == part_kind::choice) sum = longest;
+  if (x.what == part_kind::repeat) sum *= x.max;
   return static_cast<uint32_t>(std::min(sum, most));
 }
 
@@ -128,11 +128,11 @@ std::vector<regular_expression::alternative> regular_expression::alternatives() 
   for (const auto& one : root_->inner) {
     auto& x = all.emplace_back(alternative{one, false, false});
     auto& list = x.inner.inner;
-    while (!list.empty() && list.front().what == kind::begin) {
+    while (!list.empty() && list.front().what == part_kind::begin) {
       list.erase(list.begin());
       x.begins = true;
     }
-    while (!list.empty() && list.back().what == kind::end) {
+    while (!list.empty() && list.back().what == part_kind::end) {
       list.pop_back();
       x.ends = true;
     }

@@ -14,7 +14,7 @@ namespace lamella::model {
 namespace {
 
 using part = regular_expression::part;
-using kind = part::kind;
+using part_kind = part::kind;
 
 /// The characters that a class takes. Python's classes have more of them than we let an answer have
 /// (its \d takes the digits of all scripts): all that they may take are `wide`, and an opposite
@@ -78,8 +78,8 @@ character_class space(bool as_python) {
 
 const code_points line_ends{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
-part characters(code_points set) { return {kind::characters, std::move(set), {}, 0, 0}; }
-part anchor(kind what) { return {what, {}, {}, 0, 0}; }
+part characters(code_points set) { return {part_kind::characters, std::move(set), {}, 0, 0}; }
+part anchor(part_kind what) { return {what, {}, {}, 0, 0}; }
 
 class parser {
 public:
@@ -113,17 +113,17 @@ private:
 
   part choice(uint32_t depth) {
     if (depth > regular_expression::depth_max) fail("groups are nested too deeply");
-    part x{kind::choice, {}, {}, 0, 0};
+    part x{part_kind::choice, {}, {}, 0, 0};
     do x.inner.push_back(sequence(depth));
     while (take("|"));
     return x;
   }
 
   part sequence(uint32_t depth) {
-    part x{kind::sequence, {}, {}, 0, 0};
+    part x{part_kind::sequence, {}, {}, 0, 0};
     while (!ends() && peek() != '|' && peek() != ')') {
       auto one = atom(depth);
-      const bool anchored = one.what == kind::begin || one.what == kind::end;
+      const bool anchored = one.what == part_kind::begin || one.what == part_kind::end;
       if (is_quantifier() && anchored) fail("nothing to repeat");
       if (is_quantifier()) one = quantified(std::move(one));
       if (is_quantifier()) fail("nothing to repeat");
@@ -146,8 +146,8 @@ private:
       fail("write {0,n} for {,n}, or \\{ for the character");
     if (take("(")) return group(depth);
     if (take("[")) return characters(class_set());
-    if (take("^")) return anchor(kind::begin);
-    if (take("$")) return anchor(kind::end);
+    if (take("^")) return anchor(part_kind::begin);
+    if (take("$")) return anchor(part_kind::end);
     if (take(".")) return characters(code_points::all().without(line_ends));
     if (take("\\")) return characters(escape(false).taken);
     if (is_quantifier()) fail("nothing to repeat");
@@ -189,7 +189,7 @@ private:
   }
 
   part quantified(part body) {
-    part x{kind::repeat, {}, {}, 0, grammar::unbounded};
+    part x{part_kind::repeat, {}, {}, 0, grammar::unbounded};
     x.inner.push_back(std::move(body));
     if (take("+")) {
       x.min = 1;
@@ -314,8 +314,8 @@ private:
     for (bool is_first = as_python_; is_first || peek() != ']'; is_first = false) {
       if (ends()) fail("a [ is not closed");
       const auto first = class_item();
-      const bool range = peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
-      if (!range || !only(first)) {
+      const bool is_range = peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']';
+      if (!is_range || !only(first)) {
         add(first);
         continue;
       }

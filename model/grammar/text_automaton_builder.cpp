@@ -11,7 +11,7 @@ namespace lamella::model {
 namespace {
 
 using part = regular_expression::part;
-using kind = part::kind;
+using part_kind = part::kind;
 
 } // namespace
 
@@ -25,20 +25,20 @@ public:
   /// States from the end: each goes on at `next`.
   state compile(const part& x, state next) {
     switch (x.what) {
-    case kind::characters:
+    case part_kind::characters:
       return add({&x.set, {next}});
-    case kind::sequence:
+    case part_kind::sequence:
       for (size_t i = x.inner.size(); i-- > 0;) next = compile(x.inner[i], next);
       return next;
-    case kind::choice: {
+    case part_kind::choice: {
       std::vector<state> branches;
       for (const auto& y : x.inner) branches.push_back(compile(y, next));
       return add({nullptr, std::move(branches)});
     }
-    case kind::repeat:
+    case part_kind::repeat:
       return repeat(x, next);
-    case kind::begin:
-    case kind::end:
+    case part_kind::begin:
+    case part_kind::end:
       throw regular_expression_error("^ and $ are only read at the ends of an alternative");
     }
     return next;
@@ -205,7 +205,7 @@ private:
 
 text_automaton text_automaton::of(const regular_expression& expression,
                                   regular_expression::match what) {
-  static const part any{kind::characters, code_points::all(), {}, 0, 0};
+  static const part any{part_kind::characters, code_points::all(), {}, 0, 0};
   automaton_builder builder;
   std::vector<state> branches;
   const auto alternatives = expression.alternatives();

@@ -7,12 +7,12 @@
 namespace lamella::model::jinja {
 
 namespace {
-constexpr int depth_max = 100;
+constexpr int expression_depth_max = 100;
 }
 
 expression_parser::level::level(expression_parser& p) : parser{p} {
-  if (++parser.depth_ > depth_max)
-    parser.fail("more than " + std::to_string(depth_max) + " levels");
+  if (++parser.depth_ > expression_depth_max)
+    parser.fail("more than " + std::to_string(expression_depth_max) + " levels");
   if (parser.room_.is_used_up()) parser.fail("the template is nested too deeply");
 }
 

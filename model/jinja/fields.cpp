@@ -9,8 +9,6 @@
 namespace lamella::model::jinja {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// Digits of a number, with what stands before them.
 struct number_text {
   std::string sign;

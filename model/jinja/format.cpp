@@ -6,8 +6,6 @@
 namespace lamella::model::jinja {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// Reads `{...}` fields of a format.
 class brace_format {
 public:

@@ -25,7 +25,6 @@ std::string normalized(std::string_view source) {
   return out;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_start(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'
          || static_cast<unsigned char>(c) >= 0x80;

@@ -9,7 +9,6 @@ namespace lamella::model::jinja {
 namespace {
 
 constexpr int64_t line_width = 80;
-constexpr int depth_max = 120;
 
 int64_t width_of(const text& x) { return static_cast<int64_t>(character_count(x.bytes())); }
 
@@ -88,7 +87,7 @@ private:
 
   /// repr(), but with members of dicts in order.
   text in_a_line(const value& x, int depth) {
-    if (depth > depth_max) heap_.fail_limit("values are nested too deeply");
+    if (depth > value_depth_max) heap_.fail_limit("values are nested too deeply");
     text line;
     const char* separator = "";
     if (const auto* d = as_dict(x)) {

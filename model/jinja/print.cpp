@@ -10,8 +10,6 @@
 namespace lamella::model::jinja {
 namespace {
 
-constexpr int depth_max = 120;
-
 /// repr() of a string: single quotes unless there are only single quotes inside; what cannot be
 /// shown is escaped.
 text repr_of(const text& x) {
@@ -117,7 +115,7 @@ text to_text(heap& h, const value& x) {
 
 text to_repr(heap& h, const value& x, int depth) {
   h.step();
-  if (depth > depth_max) h.fail_limit("values are nested too deeply");
+  if (depth > value_depth_max) h.fail_limit("values are nested too deeply");
   if (const auto* s = std::get_if<const text*>(&x)) {
     h.charge((*s)->size());
     if (!(*s)->is_markup()) return repr_of(**s);
@@ -170,7 +168,7 @@ text to_repr(heap& h, const value& x, int depth) {
 
 void write_json(heap& h, text& out, const value& x, const json_style& style, int depth) {
   h.charge(16);
-  if (depth > depth_max) h.fail_limit("values are nested too deeply");
+  if (depth > value_depth_max) h.fail_limit("values are nested too deeply");
   const auto write_text = [&](const text& s) {
     h.charge(s.size());
     out.append("\"", true);

@@ -8,6 +8,8 @@
 
 namespace lamella::model::jinja {
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// A string whose characters are trusted (written in the template) or not (from the request). Every
 /// operation keeps the mark of each byte, so that text of a user never becomes a control token,
 /// whatever the template does to it. Positions are bytes; the functions below turn characters into

@@ -8,10 +8,6 @@
 namespace lamella::model::jinja {
 
 namespace {
-/// Data deeper than this is refused. It is more than JSON of clients has (base/json.hpp) with what
-/// stands around it.
-constexpr int depth_max = 120;
-
 std::partial_ordering compare_numbers(const value& a, const value& b) {
   const auto x = as_whole(a), y = as_whole(b);
   if (x && y) return *x <=> *y;
@@ -96,7 +92,7 @@ void heap::put(dict_object& to, const value& key, const value& item) {
 }
 
 value from_data(heap& h, const template_data& x, int depth) {
-  if (depth > depth_max) h.fail_limit("the request is nested too deeply");
+  if (depth > value_depth_max) h.fail_limit("the request is nested too deeply");
   if (const auto* b = std::get_if<bool>(&x.value)) return *b;
   if (const auto* n = std::get_if<int64_t>(&x.value)) return *n;
   if (const auto* d = std::get_if<double>(&x.value)) return *d;
@@ -160,7 +156,7 @@ const big_integer* as_big(const value& x) {
 }
 
 std::string key_of(const heap& h, const value& x, int depth) {
-  if (depth > depth_max) h.fail_limit("values are nested too deeply");
+  if (depth > value_depth_max) h.fail_limit("values are nested too deeply");
   if (const auto* s = std::get_if<const text*>(&x)) return "s" + (*s)->bytes();
   if (const auto* d = std::get_if<double>(&x)) {
     const bool is_whole = std::trunc(*d) == *d && std::abs(*d) < 9e15;
@@ -182,7 +178,7 @@ std::string key_of(const heap& h, const value& x, int depth) {
 
 bool can_be_key(const value& x, int depth) {
   if (const auto* l = std::get_if<const list_object*>(&x))
-    return (*l)->is_tuple() && depth <= depth_max
+    return (*l)->is_tuple() && depth <= value_depth_max
            && std::ranges::all_of((*l)->items,
                                   [&](const value& item) { return can_be_key(item, depth + 1); });
   return is_number(x) || std::holds_alternative<const text*>(x) || std::holds_alternative<none>(x);
@@ -200,7 +196,7 @@ const value* find_text(const dict_object& in, std::string_view key) {
 
 bool equal(heap& h, const value& a, const value& b, int depth) {
   h.step();
-  if (depth > depth_max) h.fail_limit("values are nested too deeply");
+  if (depth > value_depth_max) h.fail_limit("values are nested too deeply");
   if (is_number(a) && is_number(b)) return compare_numbers(a, b) == 0;
   if (a.index() != b.index()) return false;
   if (const auto* s = std::get_if<const text*>(&a)) {
@@ -238,7 +234,7 @@ bool equal(heap& h, const value& a, const value& b, int depth) {
 
 int compare(heap& h, const value& a, const value& b, int depth) {
   h.step();
-  if (depth > depth_max) h.fail_limit("values are nested too deeply");
+  if (depth > value_depth_max) h.fail_limit("values are nested too deeply");
   if (is_number(a) && is_number(b)) {
     const auto order = compare_numbers(a, b);
     return order < 0 ? -1 : order > 0 ? 1 : 0;

@@ -14,6 +14,10 @@
 
 namespace lamella::model::jinja {
 
+/// Data deeper than this is refused. It is more than JSON of clients has (base/json.hpp) with what
+/// stands around it.
+constexpr int value_depth_max = 120;
+
 struct list_object;
 struct dict_object;
 struct namespace_object;

@@ -44,7 +44,7 @@ std::optional<std::string> raw_bytes(std::string_view token) {
 }
 
 /// What a token of the file stands for: markers are kept as text.
-std::string bytes_of(const tokenizer_source& source, token_id id) {
+std::string byte_level_bytes(const tokenizer_source& source, token_id id) {
   const token_kind kind = id < source.kinds.size() ? source.kinds[id] : token_kind::normal;
   const std::string& text = source.tokens[id];
   const bool marker = kind == token_kind::control || kind == token_kind::unknown
@@ -56,7 +56,7 @@ class byte_level_tokenizer final : public vocabulary_tokenizer {
 public:
   byte_level_tokenizer(const tokenizer_source& source, const pre_tokenizer& words)
       : vocabulary_tokenizer(source, words.adds_bos,
-                             [&](token_id id) { return bytes_of(source, id); }),
+                             [&](token_id id) { return byte_level_bytes(source, id); }),
         words_(words), whole_words_(source.whole_words.value_or(words.whole_words)),
         merges_(byte_tokens(), source.merges.size()) {
     for (size_t i = 0; i < source.merges.size(); ++i) add_merge(source, i);

@@ -47,7 +47,7 @@ std::optional<unsigned char> byte_of(std::string_view token) {
   return static_cast<unsigned char>(high << 4 | low);
 }
 
-std::string bytes_of(const tokenizer_source& source, token_id id) {
+std::string sentencepiece_bytes(const tokenizer_source& source, token_id id) {
   const std::string& text = source.tokens[id];
   const auto kind = id < source.kinds.size() ? source.kinds[id] : token_kind::normal;
   if (kind == token_kind::control || kind == token_kind::unknown) return text;
@@ -76,7 +76,8 @@ point point_at(std::string_view text, size_t at) {
 class sentencepiece_tokenizer final : public vocabulary_tokenizer {
 public:
   explicit sentencepiece_tokenizer(const tokenizer_source& source)
-      : vocabulary_tokenizer(source, true, [&](token_id id) { return bytes_of(source, id); }),
+      : vocabulary_tokenizer(source, true,
+                             [&](token_id id) { return sentencepiece_bytes(source, id); }),
         puts_space_(source.add_space_prefix.value_or(true)), once_(source.space_prefix_once),
         scores_(source.scores) {
     check_scores(source);

@@ -33,10 +33,6 @@ constexpr std::array<model_class, 8> classes{{
     {"Olmo2ForCausalLM", "olmo2", false, window::never},
 }};
 
-json_field_error refuse(const std::string& path, const std::string& problem) {
-  return {path, path + " " + problem};
-}
-
 const model_class& read_class(json_object_reader& config) {
   constexpr const char* field = "architectures";
   const auto& names = json_items(config.require(field), field, {1, 1});

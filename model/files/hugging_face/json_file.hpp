@@ -17,6 +17,11 @@ std::string read_text(const std::filesystem::path& path, size_t bytes_max);
 /// The words of a json_field_error under the field that they are about, as file_error has it.
 file_error at_field(const std::filesystem::path& path, const json_field_error& error);
 
+/// An error whose what() is the field and its problem.
+inline json_field_error refuse(const std::string& path, const std::string& problem) {
+  return {path, path + " " + problem};
+}
+
 /// A JSON text that was read and parsed.
 class json_file {
 public:

@@ -1,6 +1,7 @@
 #include "model/files/hugging_face/rope_settings.hpp"
 
 #include "base/printable.hpp"
+#include "model/files/hugging_face/json_file.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +12,6 @@ namespace lamella::model::hugging_face {
 namespace {
 
 constexpr double factor_max = 1e6;
-
-json_field_error refuse(const std::string& path, const std::string& problem) {
-  return {path, path + " " + problem};
-}
 
 /// The pieces of a configuration that scaling is about.
 struct rope_reader {

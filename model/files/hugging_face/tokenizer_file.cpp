@@ -10,14 +10,7 @@ namespace lamella::model::hugging_face {
 
 namespace {
 
-/// How pieces write a space.
-constexpr std::string_view space_mark = "\u2581";
-
 using merge_list = std::vector<std::pair<token_id, token_id>>;
-
-json_field_error refuse(const std::string& path, const std::string& problem) {
-  return {path, path + " " + problem};
-}
 
 /// Does a marker steer the model by its looks, whatever the file says? Then users may not write it.
 bool looks_like_control(std::string_view text) {
@@ -242,8 +235,8 @@ private:
                                             + "' is not supported; known are ByteLevel, "
                                               "TemplateProcessing, Sequence");
     const auto single = fields.path("single");
-    const auto& parts = json_items(fields.require("single"), single, {1, 16});
-    const auto* first = parts[0].find("SpecialToken");
+    const auto& items = json_items(fields.require("single"), single, {1, 16});
+    const auto* first = items[0].find("SpecialToken");
     if (first == nullptr) return false;
     json_object_reader special{*first, json_index(single, 0) + ".SpecialToken"};
     out_.bos =

@@ -1,7 +1,7 @@
 #include "model/files/hugging_face/word_rules.hpp"
 
-#include "base/json_reader.hpp"
 #include "base/printable.hpp"
+#include "model/files/hugging_face/json_file.hpp"
 
 #include <array>
 #include <string_view>
@@ -41,13 +41,6 @@ constexpr std::array<known_expression, 6> expressions{{
      R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      "gpt-4o"},
 }};
-
-/// How pieces write a space.
-constexpr std::string_view space_mark = "\u2581";
-
-json_field_error refuse(const std::string& path, const std::string& problem) {
-  return {path, path + " " + problem};
-}
 
 /// One step and where it stands.
 struct step {

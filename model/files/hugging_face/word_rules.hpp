@@ -4,8 +4,12 @@
 #include "base/json.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace lamella::model::hugging_face {
+
+/// How pieces write a space.
+constexpr std::string_view space_mark = "\u2581";
 
 /// How text is cut before byte pairs are merged.
 struct word_rules {

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t unique_values_max = 8;     ///< each set of them is a place
 constexpr uint32_t counted_items_max = 256; ///< beside contains
 constexpr size_t contained_max = 3;         ///< of them in one array
-constexpr size_t counted_max = 4'096;       ///< ways of counts of items
+constexpr size_t item_counts_max = 4'096;   ///< ways of counts of items
 
 /// What is left of a count of items when some are there.
 uint32_t rest_of(uint32_t count, size_t there) {
@@ -167,12 +167,13 @@ node_id json_schema_compiler::containing(const array_items& all, node_id next) {
   const bool endless = all.max == grammar::unbounded;
   const auto last = endless ? std::max<size_t>({all.min, all.first.size(), 1}) : all.max;
   size_t counts = 1;
-  for (const auto& some : all.contained) counts *= std::min<size_t>(some.last(), counted_max) + 1;
+  for (const auto& some : all.contained)
+    counts *= std::min<size_t>(some.last(), item_counts_max) + 1;
   const auto kinds = uint32_t{1} << all.contained.size();
-  if (last > counted_items_max || (last + 1) * counts * kinds > counted_max)
+  if (last > counted_items_max || (last + 1) * counts * kinds > item_counts_max)
     throw json_schema_error(all.contained[0].what.pointer,
                             "is only supported beside up to " + std::to_string(counted_items_max)
-                                + " items, and " + std::to_string(counted_max / kinds)
+                                + " items, and " + std::to_string(item_counts_max / kinds)
                                 + " combinations of their number and of those that are counted");
   const auto close = grammar_.text("]", next), spaced_close = json_.space(close);
   std::vector<node_id> behind((last + 1) * counts);

@@ -13,7 +13,7 @@ using part = demand::part;
 namespace {
 
 constexpr size_t name_bytes_max = 256;
-constexpr size_t counted_max = 20'000; ///< members by counts of members before them
+constexpr size_t counted_members_max = 20'000; ///< members by counts of members before them
 
 } // namespace
 
@@ -283,10 +283,10 @@ node_id json_schema_compiler::counted_members(const object_members& all,
   const bool bounded = all.max < grammar::unbounded && (others || all.max < there.size());
   const auto limit =
       bounded ? std::min(all.max, static_cast<uint32_t>(there.size())) : std::max(all.min, 1u);
-  if (size_t{limit + 1} * (there.size() + 1) > counted_max)
+  if (size_t{limit + 1} * (there.size() + 1) > counted_members_max)
     throw json_schema_error(all.min_at.pointer.empty() ? views[0].pointer() : all.min_at.pointer,
-                            "counts too many members: more than " + std::to_string(counted_max)
-                                + " combinations");
+                            "counts too many members: more than "
+                                + std::to_string(counted_members_max) + " combinations");
   // By number of members before, `limit` for all that are more where there is no maximum.
   std::vector<node_id> behind;
   if (others) {
