@@ -15,6 +15,12 @@ namespace lamella::scheduler {
 /// Opens one of the data sets that come with the program, by name.
 using trace_source = std::function<request_trace(const std::string& name)>;
 
+/// Of everything that the reproductions draw at random.
+constexpr uint64_t reproduction_seed = 1;
+
+/// A built-in device; throws std::logic_error where there is none of the name.
+const device& device_of(const char* name);
+
 /// The homogeneous baseline of the papers: tensor parallelism, paged KV of 16 slots, and the
 /// engine's own limits.
 decode_design baseline_design(const device_group& devices, const constants& c);

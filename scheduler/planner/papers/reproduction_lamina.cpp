@@ -24,12 +24,6 @@ constexpr trace_row traces[] = {{"Azure-Conv", "azure_conv_2023"},
                                 {"Kimi-Conv", "kimi_conv"},
                                 {"Kimi-TA", "kimi_toolagent_reconstructed"}};
 
-const device& device_of(const char* name) {
-  const auto* d = find_device(built_in_devices(), name);
-  if (d == nullptr) throw std::logic_error{std::string{"no device "} + name};
-  return *d;
-}
-
 cost_model cost_of(const char* model, const constants& c) {
   const auto* m = find_model(built_in_models(), model);
   if (m == nullptr) throw std::logic_error{std::string{"no model "} + model};
@@ -154,6 +148,12 @@ std::vector<checked_number> numbers_of(const twelve_cells& cells, const constant
 }
 
 } // namespace
+
+const device& device_of(const char* name) {
+  const auto* d = find_device(built_in_devices(), name);
+  if (d == nullptr) throw std::logic_error{std::string{"no device "} + name};
+  return *d;
+}
 
 host_overhead published_overhead(const constants& c) {
   return {c.host_iteration_ms * 1e-3, c.host_request_us * 1e-6};

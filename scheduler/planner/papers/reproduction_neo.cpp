@@ -8,8 +8,6 @@ namespace lamella::scheduler {
 
 namespace {
 
-constexpr uint64_t seed = 1;
-
 struct setting {
   neo_machine machine;
   cost_model cost;
@@ -45,7 +43,8 @@ sweep over_outputs(const setting& s, uint32_t prompt, const std::vector<uint32_t
                    size_t requests) {
   sweep r;
   for (const auto output : outputs) {
-    const auto g = gain(s, offload_kind::neo, uniform_trace(requests, prompt, output, seed));
+    const auto g =
+        gain(s, offload_kind::neo, uniform_trace(requests, prompt, output, reproduction_seed));
     r.best = std::max(r.best, g);
     r.cells.push_back(fixed(g, 1));
   }
@@ -160,7 +159,8 @@ void neo_cells::add_h100() {
   half_.rows.push_back(
       {"HGX, 2 x H100", "14 %", percent(on_h100),
        percent(over_outputs(halved(h100), 2000, {50, 75, 100, 150, 200, 400}, 2000).best)});
-  const auto full = 100 + gain(h100, offload_kind::full, uniform_trace(1000, 2000, 400, seed));
+  const auto full =
+      100 + gain(h100, offload_kind::full, uniform_trace(1000, 2000, 400, reproduction_seed));
   report_.numbers.push_back(
       {"N-Q09 FastDecode+ at long outputs, % of the baseline", "< 60", full, 0, 60, "", ""});
 }

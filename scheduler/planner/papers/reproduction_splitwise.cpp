@@ -8,8 +8,6 @@ namespace lamella::scheduler {
 
 namespace {
 
-constexpr uint64_t seed = 1;
-
 struct best_split {
   uint32_t prompt = 0, token = 0;
   double rate = 0;
@@ -21,7 +19,8 @@ best_split search(const machine_kind& prompt, const machine_kind& token, uint32_
                   const splitwise_options& o) {
   best_split best;
   for (uint32_t p = step; p < machines; p += step) {
-    const auto rate = highest_rate({prompt, token, p, machines - p}, reference, sizes, o, seed);
+    const auto rate =
+        highest_rate({prompt, token, p, machines - p}, reference, sizes, o, reproduction_seed);
     // Rates are found within 1 %: more than that, or more prompt machines at no lower rate.
     if (rate > best.rate * 1.01 || rate >= best.rate) best = {p, machines - p, rate};
   }
@@ -35,7 +34,8 @@ best_split smallest(const machine_kind& prompt, const machine_kind& token, const
   const double whole = shape.prompt + shape.token;
   for (auto n = static_cast<uint32_t>(whole * rate / shape.rate * 0.85);; ++n) {
     const auto p = static_cast<uint32_t>(std::lround(n * shape.prompt / whole));
-    if (keeps_slo({prompt, token, p, n - p}, reference, sizes, o, seed, rate) || n > 4 * whole)
+    if (keeps_slo({prompt, token, p, n - p}, reference, sizes, o, reproduction_seed, rate)
+        || n > 4 * whole)
       return {p, n - p, rate};
   }
 }
@@ -137,7 +137,7 @@ found_rates rate_search::run() const {
   const auto& [a, h, capped, conv, code, iso_power, iso_cost] = all_;
   const auto& o = options_;
   const auto mixed = [&a = a, &o](const machine_kind& k, uint32_t n, const request_trace& t) {
-    return best_split{0, n, highest_rate({k, k, 0, n}, a, t, o, seed)};
+    return best_split{0, n, highest_rate({k, k, 0, n}, a, t, o, reproduction_seed)};
   };
   found_rates r;
   r.base_a = add("Baseline-A100", a, a, mixed(a, iso_power, conv), "conv");

@@ -4,17 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <stdexcept>
 
 namespace lamella::scheduler {
 
 namespace {
-
-const device& device_of(const char* name) {
-  const auto* d = find_device(built_in_devices(), name);
-  if (d == nullptr) throw std::logic_error{std::string{"no device "} + name};
-  return *d;
-}
 
 /// Dollars for what an A100-40G gives as a memory device, at the RTX 3090's price of capacity and
 /// bandwidth, whichever costs more (V-M18).
