@@ -9,6 +9,9 @@
 
 namespace lamella::net {
 
+/// White space between the parts of an answer, which belongs to none of them.
+constexpr std::string_view answer_blanks = " \n\t\r";
+
 /// How far the reasoning and the text of an answer had come where more reasoning followed the text.
 struct part_end {
   size_t reasoning = 0, text = 0;

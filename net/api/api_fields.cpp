@@ -16,7 +16,7 @@ constexpr size_t stop_token_ids_max = 256;
 constexpr size_t template_kwargs_bytes_max = 8 << 10;
 
 /// Fields that have no effect here but are part of the published schema.
-constexpr std::array<std::string_view, 7> without_effect{
+constexpr std::array<std::string_view, 7> fields_without_effect{
     "user",     "safety_identifier", "metadata",
     "store",    "prompt_cache_key",  "prompt_cache_retention",
     "verbosity"};
@@ -199,7 +199,8 @@ std::vector<std::string> take_unknown(json_object_reader& body, const api_limits
       throw unsupported_parameter(std::string(key.substr(0, 64)),
                                   "names that start with an underscore and kv_transfer_params are "
                                   "internal: remove them");
-    if (std::find(without_effect.begin(), without_effect.end(), key) != without_effect.end())
+    if (std::find(fields_without_effect.begin(), fields_without_effect.end(), key)
+        != fields_without_effect.end())
       continue;
     if (limits.strict) throw unknown_parameter(std::string(key.substr(0, 64)));
     unknown.emplace_back(key.substr(0, 64));

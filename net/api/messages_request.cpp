@@ -26,7 +26,7 @@ constexpr unsupported_field unsupported[] = {
 
 /// Of the published schema, and without effect here: prefixes of prompts are cached without being
 /// marked, and the model knows no effort.
-constexpr const char* without_effect[] = {
+constexpr const char* messages_without_effect[] = {
     "cache_control", "inference_geo", "speed", "user_profile_id",
     "workspace_id",  "diagnostics",   "betas"};
 
@@ -291,7 +291,7 @@ chat_request read_prompt(json_object_reader& body, const api_limits& limits) {
   if (may_go_on(request.messages.back())) request.end = prompt_end::continues;
   request.tools = read_tools(body);
   request.template_kwargs = read_template_kwargs(body);
-  for (const char* name : without_effect) body.find(name);
+  for (const char* name : messages_without_effect) body.find(name);
   return request;
 }
 

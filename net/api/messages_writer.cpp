@@ -8,7 +8,7 @@ namespace lamella::net {
 
 namespace {
 
-void write_usage(json_writer& w, const usage_counts& usage) {
+void write_messages_usage(json_writer& w, const usage_counts& usage) {
   w.key("usage")
       .begin_object()
       .member("input_tokens", usage.prompt_tokens - usage.cached_tokens)
@@ -60,7 +60,7 @@ public:
     }
     w.end_array();
     write_stop(w);
-    write_usage(w, usage);
+    write_messages_usage(w, usage);
     if (metrics != nullptr) write_metrics(w, *metrics);
     return w.end_object().take();
   }
@@ -71,7 +71,7 @@ public:
       begin_message(w);
       w.key("content").begin_array().end_array();
       w.null_member("stop_reason").null_member("stop_sequence");
-      write_usage(w, running);
+      write_messages_usage(w, running);
       w.end_object();
     });
   }
@@ -135,7 +135,7 @@ public:
                    w.key("delta").begin_object();
                    write_stop(w);
                    w.end_object();
-                   write_usage(w, total);
+                   write_messages_usage(w, total);
                  })
            + event("message_stop", [](json_writer&) {});
   }

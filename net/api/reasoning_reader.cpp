@@ -1,5 +1,7 @@
 #include "net/api/reasoning_reader.hpp"
 
+#include "net/api/answer_parts.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -7,14 +9,12 @@ namespace lamella::net {
 
 namespace {
 
-constexpr std::string_view blanks = " \n\t\r";
-
 /// Bytes at the end of `text` that may be the beginning of white space and `mark` behind it.
 size_t may_be_end(std::string_view text, std::string_view mark) {
   size_t begun = 0;
   for (auto n = std::min(text.size(), mark.size() - 1); n > 0 && begun == 0; --n)
     if (text.ends_with(mark.substr(0, n))) begun = n;
-  const auto last = text.substr(0, text.size() - begun).find_last_not_of(blanks);
+  const auto last = text.substr(0, text.size() - begun).find_last_not_of(answer_blanks);
   return text.size() - (last == text.npos ? 0 : last + 1);
 }
 
@@ -44,14 +44,14 @@ bool reasoning_reader::read_open() {
 
 bool reasoning_reader::read_inside(reasoning_piece& out) {
   if (state_ == state::begun) {
-    held_.erase(0, std::min(held_.find_first_not_of(blanks), held_.size()));
+    held_.erase(0, std::min(held_.find_first_not_of(answer_blanks), held_.size()));
     if (held_.empty()) return false;
     state_ = state::inside;
   }
   const auto end = held_.find(marks_.end);
   auto given = held_.substr(0, end);
   if (end != held_.npos) {
-    given.erase(given.find_last_not_of(blanks) + 1);
+    given.erase(given.find_last_not_of(answer_blanks) + 1);
     out.reasoning += given;
     held_.erase(0, end + marks_.end.size());
     state_ = state::behind;
@@ -101,7 +101,7 @@ reasoning_piece reasoning_reader::finish() {
   reasoning_piece out;
   auto& rest = reasons() ? out.reasoning : out.text;
   rest = std::exchange(held_, {});
-  if (reasons()) rest.erase(rest.find_last_not_of(blanks) + 1);
+  if (reasons()) rest.erase(rest.find_last_not_of(answer_blanks) + 1);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "net/api/tool_call_reader.hpp"
 
 #include "base/json_writer.hpp"
+#include "net/api/answer_parts.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +9,6 @@
 namespace lamella::net {
 
 namespace {
-
-constexpr std::string_view blanks = " \n\t\r";
 
 /// Bytes at the end of `text` that are the beginning of `mark`.
 size_t begun(std::string_view text, std::string_view mark) {
@@ -19,8 +18,8 @@ size_t begun(std::string_view text, std::string_view mark) {
 }
 
 /// Bytes of `text` without white space at its end.
-size_t trimmed(std::string_view text) {
-  const auto last = text.find_last_not_of(blanks);
+size_t bytes_before_blanks(std::string_view text) {
+  const auto last = text.find_last_not_of(answer_blanks);
   return last == text.npos ? 0 : last + 1;
 }
 
@@ -28,7 +27,7 @@ constexpr std::string_view name_characters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 
 /// A piece of a text as part of a JSON string, wherever it was cut.
-std::string quoted(std::string_view text) {
+std::string json_escaped(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string out;
   for (const char c : text) {
@@ -125,7 +124,7 @@ bool tool_call_reader::read_text(answer_piece& out, bool over) {
     return false;
   }
   if (dialect_.mark().empty() && !is_text_) { // the first character tells
-    const auto first = held_.find_first_not_of(blanks);
+    const auto first = held_.find_first_not_of(answer_blanks);
     if (first == held_.npos) return false;
     if (held_[first] != '{') {
       is_text_ = true;
@@ -136,10 +135,11 @@ bool tool_call_reader::read_text(answer_piece& out, bool over) {
   } else {
     const auto at = held_.find(mark);
     if (at == held_.npos) {
-      give_text(out, trimmed(std::string_view{held_}.substr(0, held_.size() - begun(held_, mark))));
+      give_text(out, bytes_before_blanks(
+                         std::string_view{held_}.substr(0, held_.size() - begun(held_, mark))));
       return false;
     }
-    give_text(out, trimmed(std::string_view{held_}.substr(0, at)));
+    give_text(out, bytes_before_blanks(std::string_view{held_}.substr(0, at)));
     held_.erase(0, held_.find(mark) + mark.size());
     behind_mark_ = dialect_.behind_mark();
     if (!dialect_.also.empty()) {
@@ -236,7 +236,7 @@ bool tool_call_reader::read_quoted(answer_piece& out) {
   const auto& quote = dialect_.parameters->quote;
   const auto end = held_.find(quote);
   const auto bytes = end != held_.npos ? end : held_.size() - begun(held_, quote);
-  give_arguments(out, quoted(std::string_view{held_}.substr(0, bytes)));
+  give_arguments(out, json_escaped(std::string_view{held_}.substr(0, bytes)));
   held_.erase(0, bytes + (end != held_.npos ? quote.size() : 0));
   if (end == held_.npos) return false;
   give_arguments(out, "\"");
@@ -309,7 +309,7 @@ bool tool_call_reader::read_value(answer_piece& out) {
       in_string_ = !in_string_;
   }
   const auto piece = std::string_view{held_}.substr(0, bytes);
-  give_arguments(out, in_text_ ? quoted(piece) : std::string{piece});
+  give_arguments(out, in_text_ ? json_escaped(piece) : std::string{piece});
   if (complete && in_text_) give_arguments(out, "\"");
   held_.erase(0, bytes + (complete ? mark.size() : 0));
   if (complete) state_ = state::parameter;

@@ -9,7 +9,7 @@ namespace lamella::net {
 
 namespace {
 
-constexpr std::string_view prefix = "lamella-link/1";
+constexpr std::string_view address_prefix = "lamella-link/1";
 constexpr size_t longest = 1024;
 
 bool is_own_host(const std::string& host) {
@@ -26,7 +26,7 @@ bool misses(const std::string& listener, const std::string& address) {
 } // namespace
 
 std::string to_string(const peer_address& x) {
-  std::string text{prefix};
+  std::string text{address_prefix};
   text += ";process=" + x.process + ";host=" + x.host;
   if (!x.unix_path.empty()) text += ";unix=" + x.unix_path;
   if (!x.tcp.empty()) text += ";tcp=" + x.tcp;
@@ -35,9 +35,9 @@ std::string to_string(const peer_address& x) {
 }
 
 std::optional<peer_address> parse_peer_address(const std::string& text) {
-  if (text.size() > longest || !text.starts_with(prefix)) return {};
+  if (text.size() > longest || !text.starts_with(address_prefix)) return {};
   peer_address result;
-  for (size_t at = prefix.size(); at < text.size();) {
+  for (size_t at = address_prefix.size(); at < text.size();) {
     if (text[at] != ';') return {};
     const auto equals = text.find('=', at);
     if (equals == std::string::npos) return {};

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string prefix = "lamella-service-";
+const std::string folder_prefix = "lamella-service-";
 constexpr size_t random_letters = 6;
 constexpr int tries = 16;
 
@@ -36,7 +36,8 @@ void remove_abandoned(const fs::path& base) {
   std::error_code ec;
   for (fs::directory_iterator at{base, ec}, end; !ec && at != end; at.increment(ec)) {
     const auto name = at->path().filename().string();
-    if (!name.starts_with(prefix) || name.size() != prefix.size() + random_letters) continue;
+    if (!name.starts_with(folder_prefix) || name.size() != folder_prefix.size() + random_letters)
+      continue;
     if (const auto held = lock(at->path()); held.get() >= 0) {
       std::error_code ignored;
       fs::remove_all(at->path(), ignored);
@@ -49,7 +50,7 @@ void remove_abandoned(const fs::path& base) {
 private_folder::private_folder(const fs::path& base) {
   remove_abandoned(base);
   for (int i = 0; i < tries; ++i) {
-    auto pattern = (base / (prefix + std::string(random_letters, 'X'))).string();
+    auto pattern = (base / (folder_prefix + std::string(random_letters, 'X'))).string();
     if (mkdtemp(pattern.data()) == nullptr)
       throw std::system_error{errno, std::generic_category(),
                               "cannot create the folder " + pattern};
