@@ -26,8 +26,6 @@ constexpr caf::timespan poll_interval = std::chrono::milliseconds{100};
 /// What is counted where the client was gone before its answer.
 constexpr int client_left = 499;
 
-const net::http_headers json_type{{"content-type", "application/json"}};
-
 void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
   count_answer(*self->state.config.metrics, exchange, route, status);
 }
@@ -125,12 +123,12 @@ void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::st
   const auto& s = serving(self);
   if (id != nullptr) {
     check_model(s, *id);
-    exchange->respond(200, json_type, net::model_body(entry_of(s, *id)));
+    exchange->respond(200, net::json_content, net::model_body(entry_of(s, *id)));
     return;
   }
   std::vector<net::model_entry> entries{entry_of(s, s.model_name)};
   for (const auto& alias : s.aliases) entries.push_back(entry_of(s, alias));
-  exchange->respond(200, json_type, net::models_body(entries));
+  exchange->respond(200, net::json_content, net::models_body(entries));
 }
 
 /// A finished response that is kept: shown, or forgotten.
@@ -141,14 +139,15 @@ void answer_response(gateway_ptr self, const exchange_ptr& exchange, const std::
   const auto now = s.world.date();
   if (request.method == "DELETE") {
     if (!s.responses || !s.responses->erase(id, caller, now)) throw net::response_not_found(id);
-    return exchange->respond(200, json_type, net::deleted_response_body(id));
+    return exchange->respond(200, net::json_content, net::deleted_response_body(id));
   }
   net::refuse_stream_in_query(request.query);
   const auto found = s.responses ? s.responses->find(id, caller, now) : nullptr;
   if (!found) throw net::response_not_found(id);
   // It may be as long as all that is kept, and is copied to be sent.
   self->send(self->state.config.aside, aside_job{lane_of(found->body.size()), [exchange, found] {
-                                                   exchange->respond(200, json_type, found->body);
+                                                   exchange->respond(200, net::json_content,
+                                                                     found->body);
                                                  }});
 }
 
@@ -164,7 +163,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
       net::check_content(exchange->request().headers);
       const auto body = exchange->take_body();
       auto made = answer(*server, body.text);
-      auto headers = json_type;
+      auto headers = net::json_content;
       if (!made.ignored_fields.empty())
         headers.add("x-lamella-ignored-fields", std::move(made.ignored_fields));
       exchange->respond(200, std::move(headers), std::move(made.body));
@@ -236,7 +235,7 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
     answer_metrics(self, exchange);
     return 0;
   case net::api_route::version:
-    exchange->respond(200, json_type,
+    exchange->respond(200, net::json_content,
                       net::version_body(self->state.config.version, build_commit(), build_date()));
     return 200;
   case net::api_route::page:
@@ -303,7 +302,7 @@ bool answer_probe(const health_board& health, net::metrics& metrics,
                     : route == net::api_route::health ? health_board::probe::health
                                                       : health_board::probe::live;
   auto answer = health.ask(kind, std::chrono::steady_clock::now());
-  exchange->respond(answer.status, json_type, std::move(answer.body));
+  exchange->respond(answer.status, net::json_content, std::move(answer.body));
   count_answer(metrics, exchange, route, answer.status);
   return true;
 }

@@ -20,8 +20,6 @@ namespace lamella::actors {
 
 namespace {
 
-const net::http_headers json_type{{"content-type", "application/json"}};
-
 /// `{"action":"kill","target":"model/0","duration_ms":500}`: harm for a worker, in tests.
 void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
   const auto& st = self->state;
@@ -39,7 +37,7 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
                 injure{body.target, {body.action, body.duration_ms}, st.config.world.chance()})
       .then(
           [exchange](const std::string& seat) {
-            exchange->respond(202, json_type, "{\"injured\":\"" + seat + "\"}");
+            exchange->respond(202, net::json_content, "{\"injured\":\"" + seat + "\"}");
           },
           [self, exchange](caf::error& reason) {
             auto error = net::invalid_value("target", explain(self->system(), reason));
@@ -58,7 +56,7 @@ void refuse_pages(const gateway_state& st, const net::http_request& request) {
 }
 
 void answer_drain(gateway_ptr self, const exchange_ptr& exchange) {
-  exchange->respond(202, json_type, "{\"draining\":true}");
+  exchange->respond(202, net::json_content, "{\"draining\":true}");
   self->state.config.on_drain();
 }
 

@@ -50,7 +50,7 @@ void respond(const exchange_ptr& exchange, const event_question& x) {
       .begin_array();
   for (const auto& each : page.events) write_event(out, each);
   out.end_array().end_object();
-  exchange->respond(200, {{"content-type", "application/json"}}, out.take());
+  exchange->respond(200, net::json_content, out.take());
 }
 
 struct event_reader_state {

@@ -14,14 +14,9 @@ namespace lamella::actors {
 
 namespace {
 
-constexpr caf::timespan timeout = std::chrono::seconds{5};
+constexpr caf::timespan pools_timeout = std::chrono::seconds{5};
 /// A body is one small object.
 constexpr size_t body_max = 4096;
-
-const net::http_headers& json() {
-  static const net::http_headers type{{"content-type", "application/json"}};
-  return type;
-}
 
 void write(json_writer& out, const pool_change& x) {
   out.begin_object()
@@ -58,12 +53,12 @@ std::string text_of(caf::actor_system& system, const caf::error& reason) {
 template <class Question>
 void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& what, const char* name,
              const char* value) {
-  self->request(self->state.members, timeout, what)
+  self->request(self->state.members, pools_timeout, what)
       .then(
           [exchange](const pool_change& x) {
             json_writer out;
             write(out, x);
-            exchange->respond(x.state == "done" ? 200 : 202, json(), out.take());
+            exchange->respond(x.state == "done" ? 200 : 202, net::json_content, out.take());
           },
           [self, exchange, name, value](const caf::error& reason) {
             const auto* field = reason == ec::nobody_there ? name : value;
@@ -110,7 +105,7 @@ void answer_drain_worker(gateway_ptr self, const exchange_ptr& exchange) {
 }
 
 void answer_pools(gateway_ptr self, const exchange_ptr& exchange) {
-  self->request(self->state.members, timeout, status_atom_v)
+  self->request(self->state.members, pools_timeout, status_atom_v)
       .then(
           [self, exchange](const system_status& status) {
             json_writer out;
@@ -118,7 +113,7 @@ void answer_pools(gateway_ptr self, const exchange_ptr& exchange) {
             out.begin_array();
             for (const auto& x : with_queued(self->state.config, status.changes)) write(out, x);
             out.end_array().end_object();
-            exchange->respond(200, json(), out.take());
+            exchange->respond(200, net::json_content, out.take());
           },
           [self, exchange](const caf::error& reason) {
             net::respond_error(*exchange, net::internal_error(explain(self->system(), reason)));

@@ -16,7 +16,7 @@ void answer_reload(gateway_ptr self, const exchange_ptr& exchange) {
     const auto report = reload();
     under_way.reset();
     if (report.problems.empty()) {
-      exchange->respond(200, {{"content-type", "application/json"}}, to_json(report));
+      exchange->respond(200, net::json_content, to_json(report));
       return;
     }
     std::string all;

@@ -14,17 +14,17 @@ namespace lamella::actors {
 namespace {
 
 /// For all that are asked together.
-constexpr caf::timespan timeout = std::chrono::seconds{2};
+constexpr caf::timespan status_timeout = std::chrono::seconds{2};
 
 /// An answer that is being put together.
-struct answer {
+struct status_answer {
   status_reader done;
   system_status status;
   kv_usage usage;
   uint64_t recovering = 0;
   size_t left = 1; ///< questions; one for who asks them
 };
-using answer_ptr = std::shared_ptr<answer>;
+using status_answer_ptr = std::shared_ptr<status_answer>;
 
 /// As MEMBERSHIP has it: cells may have come since the start, sizes and partitions have changed.
 void use_sizes(system_status& status, const kv_usage& usage) {
@@ -47,7 +47,7 @@ void use_sizes(system_status& status, const kv_usage& usage) {
   }
 }
 
-void one_less(const answer_ptr& x) {
+void one_less(const status_answer_ptr& x) {
   if (--x->left > 0) return;
   use_sizes(x->status, x->usage);
   x->done(x->status, x->recovering);
@@ -78,12 +78,13 @@ void add_roots(const gateway_state& st, std::vector<supervisor_status>& to) {
 }
 
 /// Asks who looks after others; they are told in the order asked.
-template <class Handle> void ask_tree(gateway_ptr self, const answer_ptr& x, const Handle& whom) {
+template <class Handle>
+void ask_tree(gateway_ptr self, const status_answer_ptr& x, const Handle& whom) {
   if (!whom) return;
   ++x->left;
   const auto place = x->status.supervisors.size();
   x->status.supervisors.emplace_back();
-  self->request(whom, timeout, status_atom_v)
+  self->request(whom, status_timeout, status_atom_v)
       .then(
           [=](supervisor_status& told) {
             x->status.supervisors[place] = std::move(told);
@@ -93,7 +94,7 @@ template <class Handle> void ask_tree(gateway_ptr self, const answer_ptr& x, con
 }
 
 /// While a pipeline is being rebuilt its actors are gone: the workers are reported anyway.
-void ask_others(gateway_ptr self, const answer_ptr& x) {
+void ask_others(gateway_ptr self, const status_answer_ptr& x) {
   const auto& st = self->state;
   const auto failed = [=](caf::error&) { one_less(x); };
   add_roots(st, x->status.supervisors);
@@ -103,7 +104,7 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
   if (st.server) {
     x->left += 2;
     x->status.restarts = st.server->restarts;
-    self->request(st.server->allocator, timeout, status_atom_v)
+    self->request(st.server->allocator, status_timeout, status_atom_v)
         .then(
             [=](const kv_usage& usage) {
               x->status.pools.push_back(pool_of(self->state.config, usage));
@@ -111,7 +112,7 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
               one_less(x);
             },
             failed);
-    self->request(st.server->scheduler, timeout, status_atom_v)
+    self->request(st.server->scheduler, status_timeout, status_atom_v)
         .then(
             [=](const queue_status& queue) {
               x->status.running = queue.running;
@@ -127,10 +128,10 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
 
 void ask_status(gateway_ptr self, status_reader done,
                 std::function<void(const caf::error& reason)> failed) {
-  const auto x = std::make_shared<answer>();
+  const auto x = std::make_shared<status_answer>();
   x->done = std::move(done);
   x->recovering = self->state.config.health->pauses.look(self->clock().now()).recovering;
-  self->request(self->state.members, timeout, status_atom_v)
+  self->request(self->state.members, status_timeout, status_atom_v)
       .then(
           [=](system_status& told) {
             x->status = std::move(told);
@@ -145,8 +146,7 @@ void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
   if (!self->state.members) throw net::loading({});
   const auto done = [self, exchange](const system_status& status, uint64_t recovering) {
     const auto write = [exchange, status, recovering] {
-      exchange->respond(200, {{"content-type", "application/json"}},
-                        status_json(status, recovering));
+      exchange->respond(200, net::json_content, status_json(status, recovering));
     };
     self->send(self->state.config.aside, aside_job{aside_lane::brief, write});
   };

@@ -2,15 +2,6 @@
 
 namespace lamella::actors {
 
-namespace {
-
-const net::http_headers& json() {
-  static const net::http_headers type{{"content-type", "application/json"}};
-  return type;
-}
-
-} // namespace
-
 bool trace_audience::take_in(const net::http_exchange_ptr& one_more, time_point now,
                              caf::timespan newest) {
   std::string text;
@@ -24,7 +15,7 @@ bool trace_audience::take_in(const net::http_exchange_ptr& one_more, time_point 
     if (text_.empty() || now - began_ > newest) return false;
     text = text_;
   }
-  one_more->respond(200, json(), std::move(text));
+  one_more->respond(200, net::json_content, std::move(text));
   return true;
 }
 
@@ -36,7 +27,7 @@ void trace_audience::deliver(std::string text) {
     all.swap(waiting_);
     if (text.size() <= kept_bytes_max) text_ = text;
   }
-  for (const auto& exchange : all) exchange->respond(200, json(), text);
+  for (const auto& exchange : all) exchange->respond(200, net::json_content, text);
 }
 
 void trace_audience::refuse(const net::api_error& why) {

@@ -60,10 +60,14 @@ control_groups groups_of(std::string_view text, std::string_view controller,
   return result;
 }
 
-control_groups own_groups(std::string_view controller) {
+std::string kernel_file(const std::string& path) {
   std::ostringstream text;
-  text << std::ifstream{"/proc/self/cgroup"}.rdbuf();
-  return groups_of(text.str(), controller);
+  text << std::ifstream{path}.rdbuf();
+  return text.str();
+}
+
+control_groups own_groups(std::string_view controller) {
+  return groups_of(kernel_file("/proc/self/cgroup"), controller);
 }
 
 uint64_t memory_bound(const control_groups& groups) {

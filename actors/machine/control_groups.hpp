@@ -19,6 +19,9 @@ struct control_groups {
 control_groups groups_of(std::string_view text, std::string_view controller,
                          const std::string& root = "/sys/fs/cgroup");
 
+/// The text of a small file of /proc or /sys; empty where it cannot be read.
+std::string kernel_file(const std::string& path);
+
 /// Those of this process.
 control_groups own_groups(std::string_view controller);
 

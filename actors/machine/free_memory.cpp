@@ -13,12 +13,6 @@ namespace {
 
 constexpr auto no_limit = std::numeric_limits<uint64_t>::max();
 
-std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream{file}.rdbuf();
-  return text.str();
-}
-
 /// The number behind a word at the beginning of a line.
 std::optional<uint64_t> number_after(std::string_view text, std::string_view word) {
   std::istringstream lines{std::string{text}};
@@ -52,7 +46,7 @@ uint64_t left_by(const control_groups& groups) {
     const auto limit = number_in(folder + (first ? "/memory.limit_in_bytes" : "/memory.max"));
     const auto used = number_in(folder + (first ? "/memory.usage_in_bytes" : "/memory.current"));
     if (!limit || !used) continue;
-    const auto files = number_after(text_of(folder + "/memory.stat"),
+    const auto files = number_after(kernel_file(folder + "/memory.stat"),
                                     first ? "total_inactive_file" : "inactive_file")
                            .value_or(0);
     const auto kept = *used - std::min(*used, files);
@@ -62,7 +56,7 @@ uint64_t left_by(const control_groups& groups) {
 }
 
 uint64_t free_memory() {
-  return std::min(available_in(text_of("/proc/meminfo")), left_by(own_groups("memory")));
+  return std::min(available_in(kernel_file("/proc/meminfo")), left_by(own_groups("memory")));
 }
 
 } // namespace lamella::actors

@@ -3,21 +3,8 @@
 #include "actors/machine/control_groups.hpp"
 
 #include <charconv>
-#include <fstream>
-#include <sstream>
 
 namespace lamella::actors {
-
-namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file{path};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-} // namespace
 
 std::string oom_file_of(std::string_view cgroups) {
   const auto own = groups_of(cgroups, "memory");
@@ -39,8 +26,8 @@ std::optional<uint64_t> oom_kills_in(std::string_view text) {
 }
 
 std::optional<uint64_t> oom_kills() {
-  static const auto path = oom_file_of(text_of("/proc/self/cgroup"));
-  return path.empty() ? std::nullopt : oom_kills_in(text_of(path));
+  static const auto path = oom_file_of(kernel_file("/proc/self/cgroup"));
+  return path.empty() ? std::nullopt : oom_kills_in(kernel_file(path));
 }
 
 } // namespace lamella::actors

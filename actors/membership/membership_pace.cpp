@@ -13,8 +13,6 @@ using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using scheduler::seat;
 using scheduler::work_report;
 
-constexpr caf::timespan answer_limit = std::chrono::seconds{1};
-
 /// What a worker has done since it was last asked, in the same seat.
 work_report since_last(membership_state& st, const seat& who, uint32_t incarnation,
                        const work_done& now) {
@@ -51,7 +49,7 @@ void look_at_pace(membership_ptr self,
   for (const auto& [where, m] : self->state.members) {
     if (!m.handle) continue;
     ++look->left;
-    self->request(m.handle, answer_limit, status_atom_v)
+    self->request(m.handle, worker_answer_limit, status_atom_v)
         .then(
             [=, who = where, incarnation = m.info.incarnation](const worker_peers& x) {
               auto& st = self->state;

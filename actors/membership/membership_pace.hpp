@@ -3,7 +3,12 @@
 
 #include "actors/membership/membership_state.hpp"
 
+#include <chrono>
+
 namespace lamella::actors {
+
+/// For the reply of a worker to a poll or an order.
+constexpr caf::timespan worker_answer_limit = std::chrono::seconds{1};
 
 /// A worker has replied to a poll.
 void note_report(membership_self::stateful_pointer<membership_state> self,

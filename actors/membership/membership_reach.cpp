@@ -26,7 +26,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds poll_interval{200}, doubtful_every{100}, new_every{20};
 /// So long who is new is looked at often.
 constexpr std::chrono::seconds new_for{5};
-constexpr caf::timespan answer_limit = std::chrono::seconds{1};
 /// A fenced worker is sent away after so long, and longer each time; one whose KV nobody else has
 /// made again, later.
 constexpr std::chrono::seconds sent_away_after{20}, sent_away_with_kv{60}, sent_away_most{600};
@@ -225,7 +224,8 @@ void ask(membership_ptr self, const member& m, const reach_verdicts& verdicts) {
   if (!st.watching.insert(m.where).second) return;
   watch_order order{st.watch_version, m.watch_version != st.watch_version, {}};
   if (order.whole) order.peers = peers_to_watch(st, m.where);
-  self->request(caf::actor_cast<watching_worker_actor>(m.handle), answer_limit, std::move(order))
+  self->request(caf::actor_cast<watching_worker_actor>(m.handle), worker_answer_limit,
+                std::move(order))
       .then([=, where = m.where, incarnation = m.info.incarnation](
                 const watch_report& x) { on_report(self, where, incarnation, x, verdicts); },
             [self, where = m.where](const caf::error&) { self->state.watching.erase(where); });

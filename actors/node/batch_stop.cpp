@@ -10,8 +10,6 @@ namespace lamella::actors {
 
 namespace {
 
-/// Until a batch has ended an iteration.
-constexpr caf::timespan iteration_timeout = std::chrono::seconds{60};
 /// Whoever answers sooner runs no iteration, or one that nobody need wait for.
 constexpr std::chrono::milliseconds at_once{1};
 

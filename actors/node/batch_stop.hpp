@@ -6,6 +6,7 @@
 
 #include <caf/all.hpp>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +14,9 @@
 #include <vector>
 
 namespace lamella::actors {
+
+/// Until a batch has ended an iteration.
+constexpr caf::timespan iteration_timeout = std::chrono::seconds{60};
 
 /// A part of the actor that it was made for: its functions run on that actor's thread. From
 /// observe() on, the batches launch nothing ahead, and tell of the end of each iteration.

@@ -13,7 +13,7 @@ namespace {
 
 using canary_ptr = canary_actor::stateful_pointer<canary_state>;
 
-constexpr std::chrono::seconds timeout{600};
+constexpr std::chrono::seconds canary_timeout{600};
 
 constexpr caf::timespan look_at_least_every = std::chrono::seconds{1};
 
@@ -27,7 +27,7 @@ void give_back(canary_ptr self) {
 void run(canary_ptr self) {
   auto& st = self->state;
   st.running = true;
-  self->request(st.server->scheduler, timeout, admit{st.sequence, 1, 1, true})
+  self->request(st.server->scheduler, canary_timeout, admit{st.sequence, 1, 1, true})
       .then(
           [self](const admitted& place) {
             auto& state = self->state;
@@ -40,7 +40,7 @@ void run(canary_ptr self) {
             x.samplings.front().temperature = 0;
             x.draws = {0};
             x.changes.resize(1);
-            self->request(state.server->prefill_workers.at(place.prefill_worker), timeout, x)
+            self->request(state.server->prefill_workers.at(place.prefill_worker), canary_timeout, x)
                 .then([self](const prefilled&) { give_back(self); },
                       [self](caf::error&) { give_back(self); });
           },

@@ -16,7 +16,7 @@ namespace lamella::actors {
 
 namespace {
 
-const char* name_of(config::operator_set set) {
+const char* operator_set_name(config::operator_set set) {
   switch (set) {
   case config::operator_set::automatic:
     return "auto";
@@ -101,7 +101,7 @@ void node::impl::open_rank_devices() {
 
 void node::impl::choose_kernels() {
   std::string reason;
-  const auto* ops = gpu::find_operators(name_of(options.numerics.operators), &reason);
+  const auto* ops = gpu::find_operators(operator_set_name(options.numerics.operators), &reason);
   if (ops == nullptr) throw start_error{78, "numerics.operators: " + reason};
   // Without seats of its own this process only decides.
   const bool computes = options.pools.any(config::placement::in_process);

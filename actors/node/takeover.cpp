@@ -24,7 +24,6 @@ constexpr caf::timespan epoch_timeout = std::chrono::minutes{1};
 /// Until a launcher has ended what it has launched. A prompt on a prefill worker's own KV is
 /// computed to its end first.
 constexpr caf::timespan prompt_timeout = std::chrono::minutes{2};
-constexpr caf::timespan iteration_timeout = std::chrono::seconds{60};
 constexpr uint64_t mb = 1'000'000;
 /// The epoch before stays open for so long beside the pipeline that has taken over.
 constexpr caf::timespan settle_after = std::chrono::milliseconds{100};

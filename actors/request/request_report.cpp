@@ -10,11 +10,11 @@ namespace lamella::actors {
 
 namespace {
 
+using phase = request_sequence::phase;
 using seconds = std::chrono::duration<double>;
 
 request_note::state state_of(const request_state& st, bool paused) {
   using state = request_note::state;
-  using phase = request_sequence::phase;
   if (!st.writer) return st.answered ? state::sending : state::reading;
   if (st.answered) return state::sending;
   if (paused) return state::recovering;

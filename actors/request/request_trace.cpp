@@ -8,6 +8,8 @@ namespace {
 
 using steady = std::chrono::steady_clock::time_point;
 
+using seconds = std::chrono::duration<double>;
+
 constexpr const char* outcome_names[] = {"done", "error", "cancelled", "rejected"};
 
 std::string_view operation_of(net::api_route route) {
@@ -102,7 +104,6 @@ private:
     to.push_back({"gen_ai.response.model", st_.server->model_name});
     to.push_back({"gen_ai.response.id", st_.head.id});
     to.push_back({"gen_ai.request.stream", p.stream});
-    using seconds = std::chrono::duration<double>;
     if (st_.has_first_token)
       to.push_back(
           {"gen_ai.response.time_to_first_chunk", seconds{st_.first_token - st_.arrived}.count()});

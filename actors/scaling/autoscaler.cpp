@@ -53,9 +53,9 @@ using autoscaler_ptr = autoscaler_actor::stateful_pointer<autoscaler_state>;
 using round_ptr = std::shared_ptr<autoscaler_state::round>;
 using scheduler::scaled_pool;
 
-constexpr caf::timespan every = std::chrono::seconds{1};
+constexpr caf::timespan autoscaler_interval = std::chrono::seconds{1};
 /// For each question of a look: MEMBERSHIP waits a second for workers that do not answer.
-constexpr caf::timespan timeout = std::chrono::seconds{5};
+constexpr caf::timespan autoscaler_timeout = std::chrono::seconds{5};
 
 scheduler::worker_role role_of(scaled_pool pool) {
   return *scheduler::role_named(scheduler::name_of(pool));
@@ -239,7 +239,7 @@ void take(autoscaler_ptr self, const autoscaler_state::round& heard, const cell_
                                       {"from", x->from},
                                       {"to", x->resize.members},
                                       {"reason", step.reason}});
-  self->request(self->state.config->members, timeout, x->resize)
+  self->request(self->state.config->members, autoscaler_timeout, x->resize)
       .then([self, what = x->resize, step](
                 const pool_change&) { self->state.refusals.begun(step, what.pool, what.members); },
             [self, what = x->resize, step](const caf::error& e) {
@@ -280,21 +280,21 @@ void look(autoscaler_ptr self) {
     x->failed = true;
     one_less(self, x);
   };
-  self->request(st.config->members, timeout, status_atom_v)
+  self->request(st.config->members, autoscaler_timeout, status_atom_v)
       .then(
           [self, x](system_status& status) {
             x->status = std::make_shared<const system_status>(std::move(status));
             one_less(self, x);
           },
           failed);
-  self->request(server->allocator, timeout, status_atom_v)
+  self->request(server->allocator, autoscaler_timeout, status_atom_v)
       .then(
           [self, x](kv_usage& usage) {
             x->kv = std::move(usage);
             one_less(self, x);
           },
           failed);
-  self->request(server->scheduler, timeout, status_atom_v)
+  self->request(server->scheduler, autoscaler_timeout, status_atom_v)
       .then(
           [self, x](const queue_status& queue) {
             x->queue = queue;
@@ -324,7 +324,7 @@ autoscaler(autoscaler_actor::stateful_pointer<autoscaler_state> self, autoscaler
   self->send(self, caf::tick_atom_v);
   return {
       [self](caf::tick_atom) {
-        self->delayed_send(self, every, caf::tick_atom_v);
+        self->delayed_send(self, autoscaler_interval, caf::tick_atom_v);
         look(self);
       },
       [self](const pools_ptr& pools) {

@@ -12,12 +12,12 @@ namespace {
 
 using balancer_ptr = balancer_actor::stateful_pointer<balancer_state>;
 
-constexpr caf::timespan every = std::chrono::seconds{1};
-constexpr caf::timespan timeout = std::chrono::seconds{5};
+constexpr caf::timespan balancer_interval = std::chrono::seconds{1};
+constexpr caf::timespan balancer_timeout = std::chrono::seconds{5};
 
 void look(balancer_ptr self) {
   const auto& c = self->state.config;
-  self->request(c.allocator, timeout, kv_balance_ask{c.epoch})
+  self->request(c.allocator, balancer_timeout, kv_balance_ask{c.epoch})
       .then(
           [self](const kv_balance& x) {
             auto& st = self->state;
@@ -35,9 +35,9 @@ void look(balancer_ptr self) {
 balancer_actor::behavior_type balancer(balancer_ptr self, balancer_config config) {
   end_on_exceptions(self);
   self->state.config = std::move(config);
-  self->delayed_send(self, every, caf::tick_atom_v);
+  self->delayed_send(self, balancer_interval, caf::tick_atom_v);
   return {[self](caf::tick_atom) {
-    self->delayed_send(self, every, caf::tick_atom_v);
+    self->delayed_send(self, balancer_interval, caf::tick_atom_v);
     look(self);
   }};
 }

@@ -18,7 +18,7 @@ namespace {
 using resizer_ptr = caf::stateful_actor<resizer_state>*;
 using scheduler::worker_role;
 
-constexpr caf::timespan timeout = std::chrono::seconds{5};
+constexpr caf::timespan resizer_timeout = std::chrono::seconds{5};
 constexpr caf::timespan between_looks = std::chrono::milliseconds{100};
 
 /// As at the start of a service: prompts run on one worker where none is asked for.
@@ -90,7 +90,7 @@ void ask_for_first(resizer_ptr self) {
   auto& st = self->state;
   const auto x = st.config.wishes.front();
   st.asked = true;
-  self->request(st.config.members, timeout, question_of(x))
+  self->request(st.config.members, resizer_timeout, question_of(x))
       .then(
           [self](const pool_change& answer) {
             if (answer.state != "under way") return end_first(self, false); // it has them already
@@ -258,7 +258,7 @@ caf::behavior resizer(resizer_ptr self, resizer_config config) {
       [self](const caf::down_msg& down) { end_all(self, explain(self->system(), down.reason)); });
   look_again(self);
   return {[self](wake_atom) {
-    self->request(self->state.config.members, timeout, status_atom_v)
+    self->request(self->state.config.members, resizer_timeout, status_atom_v)
         .then([self](const system_status& x) { on_status(self, x.changes); },
               [self](const caf::error&) { look_again(self); });
   }};

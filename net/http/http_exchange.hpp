@@ -41,6 +41,9 @@ private:
   std::vector<http_header> fields_;
 };
 
+/// Of an answer whose body is JSON.
+inline const http_headers json_content{{"content-type", "application/json"}};
+
 /// A complete request: the body is all there and within the limits.
 struct http_request {
   std::string method; ///< "GET", "POST", ... never CONNECT or TRACE
