@@ -1,6 +1,7 @@
 #include "cli/client.hpp"
 
 #include "cli/app.hpp"
+#include "cli/http_status.hpp"
 
 #include <charconv>
 #include <fstream>
@@ -89,13 +90,14 @@ std::string error_message(int status, std::string_view body) {
 }
 
 command_error refused(const net::http_reply& reply) {
-  constexpr int unauthorized = 401, not_found = 404, unavailable = 503;
   std::string hint;
-  if (reply.status == unauthorized) hint = "give a file with the server's key: --api-key-file FILE";
-  if (reply.status == not_found)
+  if (reply.status == http_status::unauthorized)
+    hint = "give a file with the server's key: --api-key-file FILE";
+  if (reply.status == http_status::not_found)
     hint = "check --url and --model; 'curl URL/v1/models' lists the models";
-  if (reply.status == unavailable) hint = "retry after 'lamella status --wait 60' returns";
-  return {reply.status == unavailable ? exit_unavailable : exit_failure,
+  if (reply.status == http_status::service_unavailable)
+    hint = "retry after 'lamella status --wait 60' returns";
+  return {reply.status == http_status::service_unavailable ? exit_unavailable : exit_failure,
           error_message(reply.status, reply.body), hint};
 }
 
@@ -117,8 +119,7 @@ std::string first_model(net::http_client& client) {
   } catch (const net::http_call_error& e) {
     throw unreachable(e);
   }
-  constexpr int ok = 200;
-  if (reply.status != ok) throw refused(reply);
+  if (reply.status != http_status::ok) throw refused(reply);
   auto id = text_or(find_path(parse_answer(reply.body), {"data", "0", "id"}), "");
   if (id.empty())
     throw command_error{exit_failure, "the server lists no model in /v1/models",

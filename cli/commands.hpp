@@ -23,7 +23,8 @@ enum exit_code : int {
   exit_missing_input = 66,
   exit_unavailable = 69,
   exit_permission = 77,
-  exit_configuration = 78
+  exit_configuration = 78,
+  exit_interrupted = 130 ///< by Ctrl-C, as shells have it
 };
 
 /// A command failed. main() prints every problem as `lamella: error: ...`, with `hint: ...` below

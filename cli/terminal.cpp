@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds redraw_after{50};
 constexpr std::chrono::seconds line_after{5};
 
 /// "97.3 MB" where the numbers are bytes, nothing where they only count.
-std::string megabytes(uint64_t bytes) {
+std::string size_suffix(uint64_t bytes) {
   if (bytes < 1'000'000) return {};
   char text[32];
   std::snprintf(text, sizeof text, " %.1f MB", static_cast<double>(bytes) / 1e6);
@@ -56,7 +56,7 @@ void progress_bar::update(const std::string& phase, uint64_t done, uint64_t tota
   const double eta = ratio > 0 ? spent / ratio * (1 - ratio) : 0;
   if (!terminal_) {
     if (last && spent < 1) return; // too quick to be worth a line
-    says_(fmt::format("loading {}: {:.0f} %{}, {:.1f} s{}", phase, ratio * 100, megabytes(total),
+    says_(fmt::format("loading {}: {:.0f} %{}, {:.1f} s{}", phase, ratio * 100, size_suffix(total),
                       spent, last ? "" : " so far"));
     return;
   }
@@ -64,7 +64,7 @@ void progress_bar::update(const std::string& phase, uint64_t done, uint64_t tota
   std::string bar(static_cast<size_t>(std::clamp(full, 0, bar_width)), '#');
   bar.resize(bar_width, '.');
   std::fprintf(stderr, "\r\033[K%-8s [%s] %3.0f %%%s  %.1f s", phase.c_str(), bar.c_str(),
-               ratio * 100, megabytes(total).c_str(), last ? spent : eta);
+               ratio * 100, size_suffix(total).c_str(), last ? spent : eta);
   open_ = !last;
   if (last) std::fputs("\n", stderr);
   std::fflush(stderr);

@@ -20,9 +20,9 @@ namespace lamella::cli {
 
 namespace {
 
-constexpr std::chrono::minutes timeout{30};
+constexpr std::chrono::minutes replay_timeout{30};
 /// Ids of a run's requests begin here, far from those that a service gives out at its start.
-constexpr uint64_t first_request = 1u << 21, requests_most = 1u << 16;
+constexpr uint64_t first_request_id = 1u << 21, requests_most = 1u << 16;
 
 struct played_trace {
   std::string name;
@@ -170,7 +170,8 @@ int bench_agreement(config::settings settings, const agreement_options& o) {
     options.bounds = {settings.batching.prefill_iteration, settings.batching.tbt_target};
     options.stand_backs = settings.batching.stand_backs;
     const auto simulated = scheduler::simulate_served(profile, traces[i], options);
-    const auto live = replay(n, traces[i], load, first_request + i * requests_most, timeout);
+    const auto live =
+        replay(n, traces[i], load, first_request_id + i * requests_most, replay_timeout);
     all.push_back(
         {o.traces[i], traces[i].size(), simulated.extrapolated, compare(live, simulated)});
     if (!o.json) print(all.back(), o.load);

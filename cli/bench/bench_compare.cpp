@@ -168,8 +168,6 @@ std::string comparison_json(const comparison& x, bool records) {
 
 namespace {
 
-constexpr int exit_interrupted = 130;
-
 struct compare_options {
   bench_serve_options load;
   std::string url_a, url_b, key_file_a, key_file_b;

@@ -2,6 +2,7 @@
 
 #include "base/json_writer.hpp"
 #include "cli/bench/load/lengths.hpp"
+#include "cli/http_status.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,7 @@ namespace lamella::cli {
 
 namespace {
 
-constexpr std::chrono::seconds timeout{30};
+constexpr std::chrono::seconds tokenize_timeout{30};
 constexpr size_t file_bytes_max = size_t{256} << 20;
 
 /// In most vocabularies each of these is one token, with the space before it.
@@ -68,12 +69,11 @@ std::optional<uint64_t> count_tokens(net::http_client& server, const std::string
   if (!special) body.member("add_special_tokens", false);
   net::http_reply reply;
   try {
-    reply = server.post("/tokenize", body.end_object().take(), timeout);
+    reply = server.post("/tokenize", body.end_object().take(), tokenize_timeout);
   } catch (const net::http_call_error& e) {
     throw unreachable(e);
   }
-  constexpr int ok = 200;
-  if (reply.status != ok) return std::nullopt;
+  if (reply.status != http_status::ok) return std::nullopt;
   try {
     const auto json = parse_json(reply.body);
     const auto count = number_or(json.find("count"), -1);

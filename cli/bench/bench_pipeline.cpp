@@ -17,10 +17,9 @@ namespace lamella::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
+using seconds = std::chrono::duration<double>;
 
-constexpr std::chrono::seconds timeout{600};
-
-double seconds(clock::duration d) { return std::chrono::duration<double>(d).count(); }
+constexpr std::chrono::seconds question_timeout{600};
 
 struct collector_state {
   std::map<uint64_t, uint32_t> counts; ///< tokens by sequence since the last reset
@@ -59,7 +58,7 @@ collector_actor::behavior_type collector(collector_actor::stateful_pointer<colle
         const auto k = st.counts[static_cast<uint64_t>(x.sequence)]++;
         if (st.complete.size() <= k) st.complete.resize(k + 1, 0);
         if (++st.complete[k] == st.sequences) {
-          st.times.push_back(seconds(clock::now().time_since_epoch()));
+          st.times.push_back(seconds{clock::now().time_since_epoch()}.count());
           check();
         }
       },
@@ -91,7 +90,7 @@ pipeline_driver::~pipeline_driver() {
 template <class Answer, class Handle, class... Question>
 Answer pipeline_driver::ask(const Handle& whom, Question&&... question) {
   Answer answer;
-  self_->request(whom, timeout, std::forward<Question>(question)...)
+  self_->request(whom, question_timeout, std::forward<Question>(question)...)
       .receive([&](Answer& x) { answer = std::move(x); },
                [&](caf::error& reason) {
                  throw std::runtime_error(actors::explain(node_.system(), reason));
@@ -140,7 +139,7 @@ double pipeline_driver::prefill(uint32_t tokens, bool keep) {
   const auto began = clock::now();
   auto first =
       ask<actors::prefilled>(server_->prefill_workers.at(place.prefill_worker), std::move(x));
-  const auto took = seconds(clock::now() - began);
+  const auto took = seconds{clock::now() - began}.count();
   if (!keep) {
     give_back(sequence);
     return took;
@@ -194,7 +193,7 @@ pipeline_driver::mixture pipeline_driver::measure_beside(uint32_t tokens, uint32
   std::vector<std::pair<double, double>> beside; ///< from when to when
   for (uint32_t i = 0; i < prompts; ++i) {
     const auto took = prefill(tokens, false);
-    const auto ended = seconds(clock::now().time_since_epoch());
+    const auto ended = seconds{clock::now().time_since_epoch()}.count();
     beside.emplace_back(ended - took, ended);
     sum.seconds += took;
   }

@@ -18,6 +18,7 @@ namespace lamella::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
+using seconds = std::chrono::duration<double>;
 using scheduler::simulation_result;
 
 /// Plays the trace when it is asked to, and answers when the last token is there.
@@ -49,8 +50,6 @@ struct replay_state {
 
 using replay_ptr = replay_actor::stateful_pointer<replay_state>;
 
-double seconds(clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
 actors::sequence_id sequence_at(replay_ptr self, uint32_t index) {
   return scheduler::sequence_of(actors::request_id{self->state.first_request + index}, 0);
 }
@@ -81,17 +80,17 @@ bool take_token(replay_ptr self, uint32_t index, actors::token_id token) {
   r.tokens.push_back(token);
   ++result.tokens;
   if (r.generated++ == 0) {
-    result.ttft.add(seconds(now - r.arrival));
+    result.ttft.add(seconds{now - r.arrival}.count());
     r.first = now;
   } else {
-    result.tbt.add(seconds(now - r.last));
+    result.tbt.add(seconds{now - r.last}.count());
   }
   r.last = now;
   if (r.generated < (*st.trace)[index].output_tokens) return false;
   ++result.requests;
-  result.e2e.add(seconds(now - r.arrival));
-  st.stay_s += seconds(now - r.first);
-  result.seconds = result.measured_seconds = seconds(now - st.began);
+  result.e2e.add(seconds{now - r.arrival}.count());
+  st.stay_s += seconds{now - r.first}.count();
+  result.seconds = result.measured_seconds = seconds{now - st.began}.count();
   result.tokens_per_s = static_cast<double>(result.tokens) / result.seconds;
   result.mean_batch = st.stay_s / result.seconds;
   if (++st.over == st.requests.size() && !std::exchange(st.answered, true))

@@ -62,19 +62,21 @@ std::string date() {
 }
 
 void write_records(json_writer& out, const bench_result& result) {
-  const auto seconds = [](bench_record::time x) { return static_cast<double>(x.count()) * 1e-9; };
+  const auto in_seconds = [](bench_record::time x) {
+    return static_cast<double>(x.count()) * 1e-9;
+  };
   const auto array = [&](const char* name, auto&& value) {
     out.key(name).begin_array();
     for (const auto& r : result.records) out.value(value(r));
     out.end_array();
   };
   using record = const bench_record&;
-  array("start_times", [&](record r) { return seconds(r.intended); });
-  array("send_delays", [&](record r) { return seconds(r.sent - r.intended); });
+  array("start_times", [&](record r) { return in_seconds(r.intended); });
+  array("send_delays", [&](record r) { return in_seconds(r.sent - r.intended); });
   array("ttfts", [&](record r) {
-    return r.pieces > 0 ? seconds(r.first - r.intended) : latency_summary::nothing;
+    return r.pieces > 0 ? in_seconds(r.first - r.intended) : latency_summary::nothing;
   });
-  array("e2els", [&](record r) { return seconds(r.end - r.intended); });
+  array("e2els", [&](record r) { return in_seconds(r.end - r.intended); });
   array("input_lens", [](record r) { return r.prompt_tokens; });
   array("output_lens", [](record r) { return output_tokens_of(r); });
   array("errors", [](record r) { return r.error; });

@@ -2,6 +2,7 @@
 
 #include "base/environment.hpp"
 #include "cli/bench/bench_request.hpp"
+#include "cli/http_status.hpp"
 #include "cli/open_files.hpp"
 #include "cli/terminal.hpp"
 #include "net/http/sse.hpp"
@@ -19,8 +20,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
-
-constexpr int ok = 200;
 
 double thread_cpu_seconds() {
   timespec t{};
@@ -161,7 +160,7 @@ private:
     };
     events.on_done = [this, x](const net::http_reply& reply) {
       auto& r = x->record;
-      if (reply.status != ok)
+      if (reply.status != http_status::ok)
         r.error = code_of(reply);
       else if (r.error.empty() && !x->complete)
         r.error = "cut";

@@ -2,6 +2,7 @@
 
 #include "cli/bench/bench_request.hpp"
 #include "cli/bench/bench_run.hpp"
+#include "cli/http_status.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -10,9 +11,9 @@ namespace lamella::cli {
 
 namespace {
 
+using clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr int ok = 200, bad_request = 400;
 /// Prompts that are measured alone are chosen among so many.
 constexpr uint64_t alone_candidates = 64;
 /// Before the load and for itself: no cache shall have seen the beginnings of prompts.
@@ -21,7 +22,6 @@ constexpr uint64_t warm_up_run = ~uint64_t{0}, alone_run = warm_up_run - 1;
 /// A request that has this program for itself; the status may be one of a refusal.
 net::http_reply ask_alone(net::http_client& client, const bench_serve_options& options,
                           const bench_item& item, bool exact, bench_record& r) {
-  using clock = std::chrono::steady_clock;
   const auto timeout = std::chrono::milliseconds{static_cast<int64_t>(options.timeout_s * 1e3)};
   const auto begin = clock::now();
   try {
@@ -67,11 +67,11 @@ bool warm_up(net::http_client& client, const bench_serve_options& options, const
   for (uint32_t done = 0; done < options.warm_up;) {
     r = {};
     const auto reply = ask_alone(client, options, item, exact, r);
-    if (reply.status == bad_request && exact) {
+    if (reply.status == http_status::bad_request && exact) {
       exact = false; // asked again without what only some servers know
       continue;
     }
-    if (reply.status != ok) throw refused(reply);
+    if (reply.status != http_status::ok) throw refused(reply);
     if (!r.error.empty())
       throw command_error{exit_failure, "the warm-up request failed: " + r.error};
     ++done;
@@ -103,7 +103,7 @@ std::vector<bench_record> measure_alone(net::http_client& client,
     for (const auto i : {indices[at], indices[at == last ? at - 1 : at + 1]}) {
       bench_record r;
       const auto reply = ask_alone(client, options, work.item(i, alone_run), exact, r);
-      if (reply.status != ok) throw refused(reply);
+      if (reply.status != http_status::ok) throw refused(reply);
       if (!r.error.empty() || r.pieces == 0)
         throw command_error{exit_failure, "a request that is alone failed: "
                                               + (r.error.empty() ? "no text" : r.error)};

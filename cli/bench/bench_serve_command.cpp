@@ -13,8 +13,6 @@ namespace lamella::cli {
 
 namespace {
 
-constexpr int exit_interrupted = 130;
-
 /// What is written by --save, and by --json without `records`.
 std::string text_of(const server_choice& server, const std::vector<bench_run>& runs,
                     const bench_serve_options& options, bool records) {

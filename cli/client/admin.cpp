@@ -1,6 +1,7 @@
 #include "cli/client/admin.hpp"
 
 #include "cli/app.hpp"
+#include "cli/http_status.hpp"
 
 namespace lamella::cli {
 
@@ -34,8 +35,7 @@ command_error admin_unreachable(const net::http_call_error& error) {
 }
 
 command_error admin_refused(const net::http_reply& reply) {
-  constexpr int not_found = 404;
-  if (reply.status != not_found) return refused(reply);
+  if (reply.status != http_status::not_found) return refused(reply);
   return {exit_failure, error_message(reply.status, reply.body),
           "--admin must be the admin.listen of a 'lamella serve' of this version"};
 }

@@ -27,6 +27,8 @@ void add_admin_flags(CLI::App& app, admin_choice& choice);
 
 /// Of one call.
 constexpr std::chrono::seconds admin_timeout{5};
+/// Of flags that say how long a command waits for the server.
+constexpr double wait_seconds_max = 86'400;
 
 /// No admin listener answers: exit code 69 with a hint.
 command_error admin_unreachable(const net::http_call_error& error);

@@ -84,7 +84,7 @@ run_function setup_chaos(CLI::App& app) {
     try {
       const auto report = run_chaos(*server, *options, signals);
       std::fputs(chaos_page(report, *options).c_str(), stdout);
-      if (report.interrupted) return 130;
+      if (report.interrupted) return int{exit_interrupted};
       return report.passed() ? int{exit_success} : int{exit_failure};
     } catch (const net::http_call_error& e) {
       throw unreachable(e);

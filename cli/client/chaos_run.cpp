@@ -4,6 +4,7 @@
 #include "cli/bench/bench_request.hpp"
 #include "cli/client/admin.hpp"
 #include "cli/client/chaos_plan.hpp"
+#include "cli/http_status.hpp"
 #include "net/http/sse.hpp"
 
 #include <algorithm>
@@ -16,7 +17,6 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr int ok = 200, accepted = 202, conflict = 409, too_many = 429, unavailable = 503;
 constexpr std::chrono::milliseconds soon{100}; ///< before asking again
 /// For a page of a service that may stand still: a run of minutes is not given up for one.
 constexpr std::chrono::seconds timeout{60};
@@ -71,7 +71,7 @@ public:
     net::http_client admin{admin_url_, admin_key_};
     const auto before = recovered(admin);
     const auto status = admin_get(admin, "/admin/status", timeout);
-    if (status.status != ok) throw admin_refused(status);
+    if (status.status != http_status::ok) throw admin_refused(status);
     plan_ = chaos_plan{worker_seats(parse_answer(status.body)), options_.target, options_.seed};
     victim_ = plan_.next();
     const interrupt_watch watch{signals, [this] { loop_.stop(); }};
@@ -135,7 +135,7 @@ private:
       if (!key_.empty()) request.headers.set("authorization", "Bearer " + key_);
       net::http_call_events events;
       events.on_done = [&](const net::http_reply& reply) {
-        if (reply.status == ok) done += tokens;
+        if (reply.status == http_status::ok) done += tokens;
       };
       events.on_error = [](const net::http_call_error&) {};
       loop_.call(url_, std::move(request), std::move(events));
@@ -215,10 +215,11 @@ private:
 
   void on_done(size_t index, const net::http_reply& reply) {
     auto& s = streams_[index];
-    if (reply.status == too_many || reply.status == unavailable) {
+    if (reply.status == http_status::too_many_requests
+        || reply.status == http_status::service_unavailable) {
       ++report_.refused;
       loop_.at(clock::now() + soon, [this, index] { next(index); });
-    } else if (reply.status != ok) {
+    } else if (reply.status != http_status::ok) {
       on_lost(index, error_message(reply.status, reply.body));
     } else if (!s.record.error.empty() || !s.complete) {
       on_lost(index, s.record.error.empty() ? "cut" : s.record.error);
@@ -307,7 +308,7 @@ private:
 
   void on_injured(nanoseconds at, uint64_t rebuilt, const net::http_reply& reply) {
     auto wait = span_of(options_.every_s);
-    if (reply.status == accepted) {
+    if (reply.status == http_status::accepted) {
       chaos_injury x;
       x.seat = text_or(find_path(parse_answer(reply.body), {"injured"}), "?");
       x.at = at;
@@ -318,7 +319,7 @@ private:
       report_.injuries.push_back(std::move(x));
       rebuilt_.push_back(rebuilt);
       next_victim();
-    } else if (reply.status == conflict) { // it is being replaced
+    } else if (reply.status == http_status::conflict) { // it is being replaced
       wait = soon;
       if (!absent_since_) absent_since_ = at;
       if (at - *absent_since_ > victim_timeout) next_victim();

@@ -17,7 +17,6 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds longest_silence{120}; // servers ping every 15 s
-constexpr int exit_interrupted = 130;
 constexpr size_t line_bytes_max = size_t{1} << 20;
 
 /// What a model says must not move the cursor or set colours: control characters but line breaks
@@ -127,7 +126,7 @@ void print_help() {
 }
 
 /// Does a line of the form /word. Returns false to end.
-bool command_line(conversation& talk, const std::string& word) {
+bool command_line(chat_session& talk, const std::string& word) {
   if (word == "/quit" || word == "/exit") return false;
   if (word == "/reset") {
     talk.reset();
@@ -140,7 +139,7 @@ bool command_line(conversation& talk, const std::string& word) {
 }
 
 /// A person at a terminal: errors are shown and the conversation goes on.
-int converse(conversation& talk, interrupts& signals) {
+int converse(chat_session& talk, interrupts& signals) {
   line_reader input{signals};
   while (true) {
     std::fputs("> ", stdout);
@@ -170,7 +169,7 @@ int converse(conversation& talk, interrupts& signals) {
 }
 
 /// Input from a file or a pipe: each line is a question, the first error ends it.
-int answer_lines(conversation& talk, interrupts& signals) {
+int answer_lines(chat_session& talk, interrupts& signals) {
   line_reader input{signals};
   std::string line;
   while (true) {
@@ -178,23 +177,23 @@ int answer_lines(conversation& talk, interrupts& signals) {
     if (got == line_reader::got::interrupt) return exit_interrupted;
     if (got == line_reader::got::end) return exit_success;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    if (talk.ask(line) == conversation::outcome::stopped) return exit_interrupted;
+    if (talk.ask(line) == chat_session::outcome::stopped) return exit_interrupted;
   }
 }
 
 } // namespace
 
-conversation::conversation(net::http_client& client, chat_options options, interrupts& signals)
+chat_session::chat_session(net::http_client& client, chat_options options, interrupts& signals)
     : client_{client}, options_{std::move(options)}, signals_{signals} {
   reset();
 }
 
-void conversation::reset() {
+void chat_session::reset() {
   history_.clear();
   if (!options_.system.empty()) history_.emplace_back("system", options_.system);
 }
 
-std::string conversation::body() const {
+std::string chat_session::body() const {
   json_writer out;
   out.begin_object().member("model", options_.model).key("messages").begin_array();
   for (const auto& [role, content] : history_)
@@ -206,7 +205,7 @@ std::string conversation::body() const {
   return out.end_object().take();
 }
 
-conversation::outcome conversation::ask(const std::string& question) {
+chat_session::outcome chat_session::ask(const std::string& question) {
   const auto before = history_.size();
   history_.emplace_back("user", question);
   answer got;
@@ -252,9 +251,9 @@ int chat(const server_choice& server, chat_options options) {
   const bool once = options.has_once;
   const auto question = options.once, name = options.model;
   interrupts signals;
-  conversation talk{client, std::move(options), signals};
+  chat_session talk{client, std::move(options), signals};
   if (once)
-    return talk.ask(question) == conversation::outcome::stopped ? exit_interrupted
+    return talk.ask(question) == chat_session::outcome::stopped ? exit_interrupted
                                                                 : int{exit_success};
   if (!is_terminal(STDIN_FILENO)) return answer_lines(talk, signals);
   std::printf("%s at %s; /help shows the commands\n", printable(name).c_str(), server.url.c_str());

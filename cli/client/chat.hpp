@@ -21,9 +21,9 @@ struct chat_options {
 };
 
 /// The conversation: history, and the parameters of the next request.
-class conversation {
+class chat_session {
 public:
-  conversation(net::http_client& client, chat_options options, interrupts& signals);
+  chat_session(net::http_client& client, chat_options options, interrupts& signals);
 
   enum class outcome { answered, stopped };
 

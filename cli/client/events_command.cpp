@@ -2,6 +2,7 @@
 #include "cli/app.hpp"
 #include "cli/client/admin.hpp"
 #include "cli/client/events.hpp"
+#include "cli/http_status.hpp"
 #include "cli/interrupt.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +27,6 @@ struct event_options {
 };
 
 event_lines ask(net::http_client& client, const event_options& options, uint64_t after, bool wait) {
-  constexpr int ok = 200, not_found = 404;
   auto path = fmt::format("/admin/events?after={}", after);
   if (after == 0 && !options.since.empty())
     path += fmt::format("&since={}", event_age(options.since));
@@ -37,10 +37,10 @@ event_lines ask(net::http_client& client, const event_options& options, uint64_t
   } catch (const net::http_call_error& e) {
     throw admin_unreachable(e);
   }
-  if (reply.status == not_found)
+  if (reply.status == http_status::not_found)
     throw command_error{exit_failure, "the server does not tell of events",
                         "--admin must be the admin.listen of a 'lamella serve' of this version"};
-  if (reply.status != ok) throw admin_refused(reply);
+  if (reply.status != http_status::ok) throw admin_refused(reply);
   return event_lines_of(parse_answer(reply.body), options.json);
 }
 

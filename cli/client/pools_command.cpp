@@ -5,6 +5,7 @@
 #include "cli/client/admin.hpp"
 #include "cli/client/pools.hpp"
 #include "cli/client/table.hpp"
+#include "cli/http_status.hpp"
 
 #include <fmt/format.h>
 
@@ -20,9 +21,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int ok = 200, accepted = 202, conflict = 409;
 constexpr std::chrono::milliseconds between_looks{200};
-constexpr double day = 86'400;
 constexpr uint64_t kv_bytes_min = uint64_t{1} << 20, kv_bytes_max = uint64_t{1} << 46; // kv.bytes
 
 struct change_options {
@@ -36,11 +35,10 @@ struct change_options {
 
 /// An answer that is no success. The server's reason of a refusal stands alone.
 command_error failed(const net::http_reply& reply, const std::string& what) {
-  constexpr int not_found = 404;
-  if (reply.status == not_found)
+  if (reply.status == http_status::not_found)
     return {exit_failure, what + ": the server does not know this request",
             "--admin must be the admin.listen of a 'lamella serve' of this version"};
-  if (reply.status != conflict) return admin_refused(reply);
+  if (reply.status != http_status::conflict) return admin_refused(reply);
   const auto envelope = parse_answer(reply.body);
   return {exit_failure, what + ": " + text_or(find_path(envelope, {"error", "message"}), "refused"),
           "'lamella pools' shows the pools, 'lamella status' their workers"};
@@ -48,7 +46,7 @@ command_error failed(const net::http_reply& reply, const std::string& what) {
 
 json_value get(net::http_client& client, const std::string& path) {
   const auto reply = admin_get(client, path);
-  if (reply.status != ok) throw failed(reply, path);
+  if (reply.status != http_status::ok) throw failed(reply, path);
   return parse_answer(reply.body);
 }
 
@@ -60,7 +58,8 @@ pool_state ask(net::http_client& client, const std::string& path, std::string bo
   } catch (const net::http_call_error& e) {
     throw admin_unreachable(e);
   }
-  if (reply.status != ok && reply.status != accepted) throw failed(reply, what);
+  if (reply.status != http_status::ok && reply.status != http_status::accepted)
+    throw failed(reply, what);
   return pool_state_of(parse_answer(reply.body));
 }
 
@@ -191,7 +190,7 @@ int drain(const change_options& options) {
 int pools(const admin_choice& admin, bool json) {
   const auto client = admin.client();
   const auto reply = admin_get(*client, "/admin/pools");
-  if (reply.status != ok) throw failed(reply, "/admin/pools");
+  if (reply.status != http_status::ok) throw failed(reply, "/admin/pools");
   auto text = json ? reply.body : pools_page(parse_answer(reply.body));
   if (!text.ends_with('\n')) text += '\n';
   std::fputs(text.c_str(), stdout);
@@ -208,7 +207,7 @@ std::shared_ptr<change_options> add_change_flags(CLI::App& app) {
                  "Seconds to wait until it is done; it goes on after that")
       ->type_name("SECONDS")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, day))
+      ->check(CLI::Range(0.0, wait_seconds_max))
       ->excludes(no_wait);
   return options;
 }

@@ -4,6 +4,7 @@
 #include "cli/client/status_page.hpp"
 #include "cli/client/status_tree.hpp"
 #include "cli/client/watch.hpp"
+#include "cli/http_status.hpp"
 
 #include <fmt/format.h>
 
@@ -16,9 +17,6 @@ namespace lamella::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-constexpr int ok = 200;
-constexpr double day = 86'400;
 
 struct status_options {
   admin_choice admin;
@@ -58,7 +56,7 @@ net::http_reply ready_answer(net::http_client& client, double wait_seconds) {
     std::optional<net::http_call_error> failed;
     try {
       auto reply = client.get("/ready", admin_timeout);
-      if (reply.status == ok || clock::now() >= end) return reply;
+      if (reply.status == http_status::ok || clock::now() >= end) return reply;
     } catch (const net::http_call_error& e) {
       failed = e;
     }
@@ -73,7 +71,7 @@ net::http_reply ready_answer(net::http_client& client, double wait_seconds) {
 /// What the server says of itself, in the form that was asked for.
 std::string page_of(const net::http_reply& reply, const status_options& options) {
   if (options.json) return reply.body.ends_with('\n') ? reply.body : reply.body + "\n";
-  if (reply.status != ok) return {};
+  if (reply.status != http_status::ok) return {};
   const auto status = parse_answer(reply.body);
   return options.tree ? status_tree(status) : status_page(status);
 }
@@ -84,12 +82,12 @@ int status(const status_options& options) {
   const auto reply = admin_get(*client, "/admin/status");
   std::fputs(page_of(reply, options).c_str(), stdout);
   // While it loads there is no status, and /ready says more about it.
-  if (ready.status != ok) {
+  if (ready.status != http_status::ok) {
     const auto why = why_not_ready(ready);
     throw command_error{exit_failure, "the server is not ready: " + why,
                         why.starts_with("draining") ? "" : "--wait SECONDS waits until it is"};
   }
-  if (reply.status != ok) throw admin_refused(reply);
+  if (reply.status != http_status::ok) throw admin_refused(reply);
   return exit_success;
 }
 
@@ -104,8 +102,8 @@ int watch_status(const status_options& options) {
     try {
       const auto ready = client->get("/ready", admin_timeout);
       const auto reply = client->get("/admin/status", admin_timeout);
-      const bool loads = ready.status != ok;
-      if (reply.status != ok && !loads) throw admin_refused(reply);
+      const bool loads = ready.status != http_status::ok;
+      if (reply.status != http_status::ok && !loads) throw admin_refused(reply);
       first = false;
       return page_of(reply, options)
              + (loads && !options.json ? "the server is not ready: " + why_not_ready(ready) + "\n"
@@ -128,7 +126,7 @@ run_function setup_status(CLI::App& app) {
       ->excludes(json);
   app.add_option("--wait", options->wait_seconds, "Seconds to wait for the server to be ready")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, day));
+      ->check(CLI::Range(0.0, wait_seconds_max));
   auto* watched = app.add_option("--watch", options->watch,
                                  "Show it again every SECONDS (2 if left out) until Ctrl-C; a "
                                  "terminal is redrawn")

@@ -1,6 +1,7 @@
 #include "cli/client/status_tree.hpp"
 
 #include "cli/client.hpp"
+#include "cli/client/table.hpp"
 
 #include <fmt/format.h>
 
@@ -32,13 +33,6 @@ int64_t count_at(const json_value& from, std::initializer_list<std::string_view>
 /// "1 restart", "2 restarts"
 std::string counted(int64_t n, std::string_view what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
-const json_value::array& items_of(const json_value& from, std::string_view name) {
-  static const json_value::array none;
-  const auto* found = from.find(name);
-  const auto* items = found == nullptr ? nullptr : found->get_if<json_value::array>();
-  return items == nullptr ? none : *items;
 }
 
 /// Seats of a pool that are drawn.

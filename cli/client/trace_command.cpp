@@ -4,6 +4,7 @@
 #include "cli/client/table.hpp"
 #include "cli/client/trace.hpp"
 #include "cli/client/trace_picture.hpp"
+#include "cli/http_status.hpp"
 
 #include <fmt/format.h>
 
@@ -75,7 +76,6 @@ std::string read(const std::string& path) {
 }
 
 std::string record(const trace_options& options, double seconds) {
-  constexpr int ok = 200, not_found = 404;
   const auto client = options.admin.client();
   const auto limit =
       admin_timeout + hand_over + std::chrono::milliseconds{static_cast<int64_t>(seconds * 1e3)};
@@ -85,10 +85,10 @@ std::string record(const trace_options& options, double seconds) {
   } catch (const net::http_call_error& e) {
     throw admin_unreachable(e);
   }
-  if (reply.status == not_found)
+  if (reply.status == http_status::not_found)
     throw command_error{exit_failure, "the server does not record traces",
                         "--admin must be the admin.listen of a 'lamella serve' of this version"};
-  if (reply.status != ok) throw admin_refused(reply);
+  if (reply.status != http_status::ok) throw admin_refused(reply);
   return std::move(reply.body);
 }
 

@@ -13,7 +13,7 @@ using scheduler::table_error;
 
 constexpr size_t object_bytes_max = size_t{16} << 20;
 constexpr int end_of_file = std::char_traits<char>::eof();
-constexpr int64_t tokens_max = 10'000'000;
+constexpr int64_t answer_tokens_max = 10'000'000;
 constexpr const char* forms =
     "write {\"conversations\": [{\"from\": \"human\", \"value\": ...}, {\"from\": \"gpt\", ...}]}, "
     "{\"messages\": [{\"role\": \"user\", \"content\": ...}, ...]} or {\"prompt\": ..., "
@@ -64,7 +64,7 @@ conversation from_prompt(const json_value& object, const std::string& prompt, si
     const auto* found = object.find(name);
     if (found == nullptr) continue;
     const auto* number = found->get_if<int64_t>();
-    if (number == nullptr || *number < 1 || *number > tokens_max)
+    if (number == nullptr || *number < 1 || *number > answer_tokens_max)
       throw table_error{line, std::string{name} + ": not a whole number from 1 to 10000000"};
     x.output_tokens = static_cast<uint32_t>(*number);
     break;

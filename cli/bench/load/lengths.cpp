@@ -12,7 +12,7 @@ namespace lamella::cli {
 
 namespace {
 
-constexpr double tokens_max = 10'000'000;
+constexpr double length_max = 10'000'000;
 
 /// Numbers between commas; nothing where one is none.
 std::vector<double> numbers_of(const std::string& text) {
@@ -72,9 +72,9 @@ length_distribution length_distribution::read(const std::string& text, const cha
             : word == "uniform" ? kind::uniform
             : word == "normal"  ? kind::normal
                                 : kind::lognormal;
-  const auto whole = [&](double y) { return y >= 1 && y <= tokens_max && y == std::floor(y); };
+  const auto whole = [&](double y) { return y >= 1 && y <= length_max && y == std::floor(y); };
   x.a_ = numbers[0];
-  x.high_ = tokens_max;
+  x.high_ = length_max;
   if (!drawn) {
     x.b_ = numbers[count - 1];
     if (!whole(x.a_) || !whole(x.b_)) refuse("has lengths that are not whole, from 1 to 10000000");
@@ -82,7 +82,7 @@ length_distribution length_distribution::read(const std::string& text, const cha
     return x;
   }
   x.b_ = numbers[1];
-  if (!(x.a_ >= 1 && x.a_ <= tokens_max) || !(x.b_ >= 0 && x.b_ <= tokens_max))
+  if (!(x.a_ >= 1 && x.a_ <= length_max) || !(x.b_ >= 0 && x.b_ <= length_max))
     refuse("needs a mean from 1 to 10000000 and a standard deviation of at least 0");
   if (count == 2) return x;
   x.low_ = numbers[2];

@@ -1,6 +1,7 @@
 #include "cli/bench/load/workload.hpp"
 
 #include "cli/data_files.hpp"
+#include "cli/http_status.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +10,6 @@ namespace lamella::cli {
 
 namespace {
 
-constexpr int ok = 200;
 /// Of lengths of answers and of pauses, which are drawn apart from lengths of prompts.
 constexpr uint64_t output_stream = 0x6f7574, think_stream = 0x746869;
 
@@ -22,7 +22,7 @@ std::optional<uint64_t> context_of(net::http_client& server, const std::string& 
   } catch (const net::http_call_error& e) {
     throw unreachable(e);
   }
-  if (reply.status != ok) return std::nullopt;
+  if (reply.status != http_status::ok) return std::nullopt;
   const auto answer = parse_answer(reply.body);
   const auto* data = answer.find("data");
   const auto* models = data == nullptr ? nullptr : data->get_if<json_value::array>();
