@@ -2,6 +2,7 @@
 /// sends a message calls what they instantiate, and compiles none of it.
 #pragma once
 
+#include "actors/protocol/exact_numbers.hpp"
 #include "actors/protocol/message.hpp"
 
 #include <boost/pfr/core.hpp>
@@ -13,7 +14,7 @@ namespace lamella::actors {
 template <class Inspector, class T>
 typename Inspector::result_type visit_fields(Inspector& f, T& x) {
   return std::apply(
-      [&](auto&... fields) { return f(caf::meta::type_name(message_name<T>), fields...); },
+      [&](auto&... fields) { return f(caf::meta::type_name(message_name<T>), as_sent(fields)...); },
       boost::pfr::structure_tie(x));
 }
 

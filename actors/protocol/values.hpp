@@ -1,6 +1,7 @@
 /// Values of other folders that messages are made of, and how they are written.
 #pragma once
 
+#include "actors/protocol/exact_numbers.hpp"
 #include "gpu/device.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "model/sampling.hpp"
@@ -47,16 +48,19 @@ template <class Inspector> typename Inspector::result_type inspect(Inspector& f,
 namespace lamella::model {
 
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, logit_edit& x) {
-  return f(caf::meta::type_name("logit_edit"), x.token, x.scale, x.add);
+  return f(caf::meta::type_name("logit_edit"), x.token, actors::as_sent(x.scale),
+           actors::as_sent(x.add));
 }
 /// These two without constraint and mask: requests, batches and prefill workers are in one process.
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, logit_changes& x) {
   return f(caf::meta::type_name("logit_changes"), x.edits);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sampling& x) {
-  return f(caf::meta::type_name("sampling"), x.seed, x.choice, x.temperature, x.top_k, x.top_p,
-           x.min_p, x.presence_penalty, x.frequency_penalty, x.repetition_penalty, x.logprobs,
-           x.min_tokens, x.end_tokens, x.bias);
+  using actors::as_sent;
+  return f(caf::meta::type_name("sampling"), x.seed, x.choice, as_sent(x.temperature), x.top_k,
+           as_sent(x.top_p), as_sent(x.min_p), as_sent(x.presence_penalty),
+           as_sent(x.frequency_penalty), as_sent(x.repetition_penalty), x.logprobs, x.min_tokens,
+           x.end_tokens, as_sent(x.bias));
 }
 
 } // namespace lamella::model
@@ -64,14 +68,17 @@ template <class Inspector> typename Inspector::result_type inspect(Inspector& f,
 namespace lamella::gpu {
 
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sample_record& x) {
-  return f(caf::meta::type_name("sample_record"), x.row, x.seed, x.choice, x.draw, x.temperature,
-           x.top_k, x.top_p, x.min_p, x.logprobs, x.first_edit, x.edit_count, x.mask, x.given);
+  using actors::as_sent;
+  return f(caf::meta::type_name("sample_record"), x.row, x.seed, x.choice, x.draw,
+           as_sent(x.temperature), x.top_k, as_sent(x.top_p), as_sent(x.min_p), x.logprobs,
+           x.first_edit, x.edit_count, x.mask, x.given);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, token_logprob& x) {
-  return f(caf::meta::type_name("token_logprob"), x.token, x.logprob);
+  return f(caf::meta::type_name("token_logprob"), x.token, actors::as_sent(x.logprob));
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sampled_token& x) {
-  return f(caf::meta::type_name("sampled_token"), x.token, x.logprob, x.finite, x.top, x.rank);
+  return f(caf::meta::type_name("sampled_token"), x.token, actors::as_sent(x.logprob), x.finite,
+           x.top, x.rank);
 }
 
 } // namespace lamella::gpu

@@ -18,6 +18,8 @@
 #include "actors/protocol/workers.hpp"
 #include "tests/actors/stand_ins.hpp"
 
+#include <limits>
+
 namespace lamella::actors::test {
 namespace {
 
@@ -96,6 +98,29 @@ iteration_launch some_launch() {
 }
 
 } // namespace
+
+TEST_CASE_FIXTURE(world, "Numbers of messages keep all their bits, whatever they are") {
+  using limits = std::numeric_limits<float>;
+  for (const float number : {limits::infinity(), -limits::infinity(), limits::quiet_NaN(), -0.0f,
+                             limits::denorm_min(), -limits::max(), 1e-40f, 0.1f}) {
+    CAPTURE(number);
+    auto launch = some_launch();
+    launch.edits = {{8, 1.0f, number}};
+    launch.samples[0].temperature = launch.samples[0].min_p = number;
+    check(launch);
+    auto token = some_token();
+    token.logprob = token.top[0].logprob = number;
+    check(sampled{stream_id{2}, 7, {token}});
+    prefill asked;
+    asked.samplings = {some_sampling()};
+    asked.samplings[0].bias = {{7, number}};
+    check(asked);
+    worker_peers peers;
+    peers.log_dropped = 1;
+    peers.busy = double{number};
+    check(peers);
+  }
+}
 
 TEST_CASE_FIXTURE(world,
                   "Messages between processes are the same after a trip through the serialiser") {
