@@ -219,7 +219,10 @@ void on_lost(request_ptr self, lost_atom) {
     if ((s.where == phase::prefilling || s.where == phase::decoding) && !s.text->over()
         && !s.paused_since)
       s.paused_since = now;
-  if (st.server->pauses && st.paused()) st.server->pauses->pauses(st.id, now);
+  if (st.server->pauses && st.paused())
+    st.server->pauses->pauses(st.id, now, std::ranges::any_of(st.sequences, [](const auto& s) {
+                                return s.paused_since && !s.text->tokens().empty();
+                              }));
 }
 
 void on_drain(request_ptr self, drain_atom) { fail(self, net::draining()); }

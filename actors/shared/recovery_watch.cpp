@@ -29,23 +29,24 @@ void recovery_watch::pipeline_back() {
   down_since_.reset();
 }
 
-void recovery_watch::pauses(scheduler::request_id who, time_point now) {
+void recovery_watch::pauses(scheduler::request_id who, time_point now, bool begun) {
   const std::lock_guard lock{mutex_};
-  since_.emplace(who, now);
+  paused_.try_emplace(who, pause{now, begun});
 }
 
 void recovery_watch::goes_on(scheduler::request_id who) {
   const std::lock_guard lock{mutex_};
-  since_.erase(who);
+  paused_.erase(who);
 }
 
 recovery_watch::view recovery_watch::look(time_point now) const {
   const std::lock_guard lock{mutex_};
   view x;
-  x.recovering = since_.size();
+  x.recovering = paused_.size();
   x.down = down_since_.has_value();
   auto first = down_since_.value_or(now);
-  for (const auto& [who, since] : since_) first = std::min(first, since);
+  for (const auto& [who, own] : paused_)
+    if (own.begun) first = std::min(first, own.since);
   x.longest = std::chrono::duration_cast<std::chrono::milliseconds>(now - first);
   x.too_long = x.longest > max_pause_.load();
   return x;

@@ -33,15 +33,17 @@ public:
   /// The pipeline is lost; of repeated calls before it is back, the first one counts.
   void pipeline_lost(time_point now);
   void pipeline_back();
-  /// That request is paused; of repeated calls before it resumes, the first one counts.
-  void pauses(scheduler::request_id who, time_point now);
+  /// That request is paused; of repeated calls before it resumes, the first one counts. `begun`: a
+  /// stream of it stands still. A prompt that begins anew only has a longer TTFT: its pause is not
+  /// measured.
+  void pauses(scheduler::request_id who, time_point now, bool begun);
   /// The request resumes or has ended.
   void goes_on(scheduler::request_id who);
 
   struct view {
     uint64_t recovering = 0;              ///< paused requests
     bool down = false;                    ///< there is no pipeline
-    std::chrono::milliseconds longest{0}; ///< longest of these pauses so far
+    std::chrono::milliseconds longest{0}; ///< longest pause so far of a stream, or of all
     bool too_long = false;                ///< the alarm is raised
   };
   view look(time_point now) const;
@@ -51,7 +53,11 @@ private:
   mutable std::mutex mutex_; ///< of the members below
   std::string lost_ = "model", lacking_;
   std::optional<time_point> down_since_;
-  std::map<scheduler::request_id, time_point> since_;
+  struct pause {
+    time_point since;
+    bool begun = false;
+  };
+  std::map<scheduler::request_id, pause> paused_;
 };
 
 } // namespace lamella::actors

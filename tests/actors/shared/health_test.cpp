@@ -121,7 +121,7 @@ TEST_CASE("/health: degraded while requests recover, with the reason; and while 
     return x.status == 200 && x.body.find(words) != std::string::npos;
   };
   CHECK(said("\"status\":\"ok\"", 0ms));
-  board.pauses.pauses(scheduler::request_id{1}, begin);
+  board.pauses.pauses(scheduler::request_id{1}, begin, true);
   CHECK(said("\"status\":\"degraded\"", 1s));
   CHECK(said("requests recovering: 1", 1s));
   CHECK(said("requests have stalled for 3000 ms, beyond recovery.max_pause_seconds", 3s));

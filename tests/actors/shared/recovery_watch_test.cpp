@@ -12,9 +12,9 @@ TEST_CASE("Who pauses, and for how long at most; too long is longer than the ala
   const recovery_watch::time_point begin{1h};
   recovery_watch watch{2s};
   CHECK(watch.look(begin).recovering == 0);
-  watch.pauses(request_id{1}, begin);
-  watch.pauses(request_id{2}, begin + 1s);
-  watch.pauses(request_id{1}, begin + 1s); // the first time counts
+  watch.pauses(request_id{1}, begin, true);
+  watch.pauses(request_id{2}, begin + 1s, true);
+  watch.pauses(request_id{1}, begin + 1s, true); // the first time counts
   auto x = watch.look(begin + 2s);
   CHECK(x.recovering == 2);
   CHECK(x.longest == 2s);
@@ -29,6 +29,16 @@ TEST_CASE("Who pauses, and for how long at most; too long is longer than the ala
   watch.goes_on(request_id{2});
   watch.goes_on(request_id{3}); // never paused
   CHECK(watch.look(begin + 1h).longest == 0ms);
+}
+
+TEST_CASE("A prompt that begins anew is paused, and raises no alarm") {
+  const recovery_watch::time_point begin{1h};
+  recovery_watch watch{2s};
+  watch.pauses(request_id{1}, begin, false);
+  const auto x = watch.look(begin + 1h);
+  CHECK(x.recovering == 1);
+  CHECK(x.longest == 0ms);
+  CHECK_FALSE(x.too_long);
 }
 
 TEST_CASE("Without a pipeline all pause, whether they have begun or not") {
