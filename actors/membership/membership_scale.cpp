@@ -25,12 +25,16 @@ using scheduler::worker_role;
 /// The pool that a cell's name begins with; of a pool its own name.
 std::string pool_of(const std::string& name) { return name.substr(0, name.find('/')); }
 
-/// `pool`: empty where the question names none that there is.
 caf::error refused(const membership_state& st, const std::string& pool, const std::string& why) {
   tell(event_kind::pool_refused, {{"pool", pool}, {"reason", why}});
-  if (st.config.metrics && !pool.empty())
-    st.config.metrics->pool_changed(pool_of(pool), net::change_end::refused);
-  return caf::make_error(pool.empty() ? ec::nobody_there : ec::resize_refused, why);
+  if (st.config.metrics) st.config.metrics->pool_changed(pool_of(pool), net::change_end::refused);
+  return caf::make_error(ec::resize_refused, why);
+}
+
+/// `what`, a pool or a worker, of that name is not there.
+caf::error unknown(const char* what, const std::string& name, const std::string& why) {
+  tell(event_kind::pool_refused, {{what, name}, {"reason", why}});
+  return caf::make_error(ec::nobody_there, why);
 }
 
 /// No worker in a seat has that name. Status also lists the prefill workers that are actors on
@@ -39,11 +43,11 @@ caf::error nobody_to_drain(const membership_state& st, const std::string& worker
   for (uint32_t i = 0; i < st.config.prefill_on_replicas; ++i)
     for (const char* between : {"-", "/"})
       if (worker == "prefill" + (between + std::to_string(i)))
-        return refused(st, {},
+        return unknown("worker", worker,
                        "'" + worker
                            + "' runs on a model replica and has no process of its own: "
                              "change the size of the pool 'model'");
-  return refused(st, {}, "there is no worker '" + worker + "'");
+  return unknown("worker", worker, "there is no worker '" + worker + "'");
 }
 
 /// What a change changes beside the members.
@@ -165,12 +169,28 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
        std::move(fields));
 }
 
+/// The pool of the change under way keeps its size. While no other epoch is being opened only.
+void roll_back(membership_ptr self, std::string reason, const scale_effects& effects) {
+  auto& st = self->state;
+  const auto& over = *st.changes->current;
+  const auto what = *part_named(st, over.pool);
+  const auto group = group_of(st, what);
+  st.wanted = with_part(st.wanted, what, {over.from, over.partition, over.kv_bytes});
+  std::erase_if(st.draining, [&](const auto& x) { return x.first.group() == group; });
+  drop_seats(self, group, effects);
+  end_change(self, "rolled back", std::move(reason));
+  changed(self);
+}
+
 /// Whether an epoch serves that has what the change under way asks for; other pools may be short.
 bool is_done(const membership_state& st) {
   if (!st.changes->current) return false;
   const auto now = scheduler::sizes_of(st.config.shape);
   return with_wanted(now, st, *part_named(st, st.changes->current->pool)) == now;
 }
+
+/// An epoch serves, and no other one is being opened.
+bool is_settled(const membership_state& st) { return st.open && !st.before && !st.current; }
 
 /// Whether a worker is to go when the pipeline has moved to the newest epoch, or has been told to
 /// go already.
@@ -228,19 +248,20 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
   auto& st = self->state;
   const auto what = part_named(st, x.pool);
   if (!what)
-    return refused(st, {},
+    return unknown("pool", x.pool,
                    "there is no pool '" + x.pool + "'; use model, attention or prefill"
                        + (st.config.cells.empty() ? "" : ", or a cell: " + cells_of(st)));
-  const auto now = size_of(st.wanted, *what);
-  const auto before = partition_of(st.wanted, *what);
-  const auto kv_now = kv_bytes_of(st.wanted, *what);
-  const auto members = x.members == members_as_they_are ? now : x.members;
-  const wanted_part wanted{members, x.partition == before ? std::string{} : x.partition,
-                           x.kv_bytes == kv_now ? kv_as_it_is : x.kv_bytes};
-  if (members == now && wanted.partition.empty() && wanted.kv_bytes == kv_as_it_is
-      && !(st.changes->current && st.changes->current->pool == x.pool))
-    return as_wanted(st, *what);
+  auto wanted = wanted_by(st, *what, x);
+  const auto& current = st.changes->current;
+  const bool changing = current && current->pool == x.pool;
+  if (!is_new(st, *what, wanted)) return changing ? *current : as_wanted(st, *what);
   if (const auto why = why_not(st, *what, wanted); !why.empty()) return refused(st, x.pool, why);
+  if (changing) {
+    if (!is_settled(st)) return refused(st, x.pool, why_not_now(st));
+    roll_back(self, "another size was asked for", effects);
+    wanted = wanted_by(st, *what, x);
+    if (!is_new(st, *what, wanted)) return as_wanted(st, *what);
+  }
   if (x.members != members_as_they_are) st.before_drains.erase(what->role);
   return begin_change(self, *what, wanted, effects);
 }
@@ -320,6 +341,7 @@ void on_bounds(membership_state& st, const pool_bounds& x) {
 
 bool grow_for(membership_ptr self, worker_role role, const scale_effects& effects) {
   auto& st = self->state;
+  if (st.changes->current) return false;
   uint32_t limit = 0;
   if (const auto found = st.config.follows.find(role); found != st.config.follows.end())
     limit = found->second.most;
@@ -353,25 +375,18 @@ void finish_change(membership_ptr self, const scale_effects& effects) {
 
 void watch_change(membership_ptr self, const scale_effects& effects) {
   auto& st = self->state;
-  if (!st.open || st.before || st.current) return;
+  if (!is_settled(st)) return;
   // An epoch that was opened after a loss may have done it, too.
   const bool drained =
       std::ranges::any_of(st.draining, [&](const auto& x) { return !st.newest.has(x.first); });
   if (drained || is_done(st)) finish_change(self, effects);
   if (!st.changes->current) return give_up_drains(self);
   if (self->clock().now() - st.changes->since < st.config.resize_timeout) return;
-  const auto group = group_of(st, *st.changes->current);
   auto reason = fmt::format("its workers were not ready within {} s", time_of_changes(st).count());
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
   if (!st.changes->current->reason.empty()) reason = st.changes->current->reason;
-  const auto& over = *st.changes->current;
-  st.wanted =
-      with_part(st.wanted, *part_named(st, over.pool), {over.from, over.partition, over.kv_bytes});
-  std::erase_if(st.draining, [&](const auto& x) { return x.first.group() == group; });
-  drop_seats(self, group, effects);
-  end_change(self, "rolled back", reason);
-  changed(self);
+  roll_back(self, std::move(reason), effects);
 }
 
 } // namespace lamella::actors

@@ -88,6 +88,16 @@ resized_part part_with(const membership_state& st, const seat& where) {
   return {where.role, scheduler::cell_of_table(table, st.config.cells.size())};
 }
 
+wanted_part wanted_by(const membership_state& st, const resized_part& what, const pool_resize& x) {
+  return {x.members == members_as_they_are ? size_of(st.wanted, what) : x.members,
+          x.partition == partition_of(st.wanted, what) ? std::string{} : x.partition,
+          x.kv_bytes == kv_bytes_of(st.wanted, what) ? kv_as_it_is : x.kv_bytes};
+}
+
+bool is_new(const membership_state& st, const resized_part& what, const wanted_part& x) {
+  return x.members != size_of(st.wanted, what) || !x.partition.empty() || x.kv_bytes != kv_as_it_is;
+}
+
 std::string text_of(const pool_change& x) {
   const auto cut = x.to_partition.empty() ? "" : " by " + x.to_partition;
   const auto kv = x.to_kv_bytes == kv_as_it_is
@@ -116,8 +126,8 @@ std::string why_not(const membership_state& st, const resized_part& what,
     return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
   if (members > members_max)
     return fmt::format("{} members: a pool has at most {}", members, members_max);
-  if (st.changes->current)
-    return fmt::format("{}: {}", other_change, text_of(*st.changes->current));
+  if (const auto& current = st.changes->current; current && current->pool != pool)
+    return fmt::format("{}: {}", other_change, text_of(*current));
   if (!st.was_open) return not_started;
   try {
     st.config.design_of(with_part(st.wanted, what, wanted));

@@ -48,10 +48,17 @@ pool_sizes with_part(const pool_sizes& sizes, const resized_part& x, const wante
 /// Those sizes, but of that pool or cell what it shall have.
 pool_sizes with_wanted(const pool_sizes& sizes, const membership_state& st, const resized_part& x);
 
+/// What `x` asks for, which may be what the part is wanted to be already.
+wanted_part wanted_by(const membership_state& st, const resized_part& what, const pool_resize& x);
+
+/// Whether that is not what the part is wanted to be already.
+bool is_new(const membership_state& st, const resized_part& what, const wanted_part& x);
+
 /// "attention/far 1 -> 3 by heads with 268435456 bytes of KV each"
 std::string text_of(const pool_change& x);
 
-/// Why a pool or cell cannot become that now; empty: it can.
+/// Why a pool or cell cannot become that now; empty: it can, though in place of a change of its
+/// own.
 std::string why_not(const membership_state& st, const resized_part& what,
                     const wanted_part& wanted);
 

@@ -150,6 +150,27 @@ TEST_CASE_FIXTURE(scaled_world, "L-M03 a change that cannot be is refused with i
   CHECK(opened.size() == 1);
 }
 
+TEST_CASE_FIXTURE(scaled_world, "L-M03 another size takes the place of a change that waits") {
+  CHECK(resize("attention", 4) == "under way");
+  auto a2 = join("attention");
+  CHECK(resize("attention", 4) == "under way"); // asked again
+  CHECK(says(resize("attention", 5), "12 heads"));
+  CHECK(change(1).state == "under way");
+  CHECK(a2.book->left.empty());
+  CHECK(resize("attention", 2) == "done"); // taken back
+  CHECK(change(1).state == "rolled back");
+  CHECK(says(change(1).reason, "another size"));
+  CHECK(a2.book->left == std::vector<std::string>{"its pool was scaled in"});
+  CHECK(resize("attention", 4) == "under way");
+  CHECK(resize("attention", 1) == "under way");
+  want_next();
+  REQUIRE(opened.size() == 2);
+  CHECK(says(resize("attention", 2), "another change is under way: attention 2 -> 1"));
+  settled();
+  CHECK(change(1).state == "done");
+  CHECK(change(1).to == 1);
+}
+
 TEST_CASE_FIXTURE(scaled_world, "L-M03 a member that never comes up: rolled back, and told") {
   CHECK(resize("attention", 4) == "under way");
   auto a2 = join("attention");
