@@ -6,27 +6,37 @@
 
 namespace lamella::config {
 
+void check_members_between(const std::string& what, const std::string& key, const pool_settings& p,
+                           std::vector<rule_violation>& found) {
+  const auto n = [](uint32_t x) { return std::to_string(x); };
+  if (p.autoscaled() && p.least > p.most) {
+    found.push_back({{key + ".min", key + ".max"},
+                     "min " + n(p.least) + " is more than max " + n(p.most),
+                     "raise max or lower min"});
+    return;
+  }
+  const auto begins = "the " + what + " begins with " + n(p.members) + " members, ";
+  if (p.members < p.least)
+    found.push_back({{key + ".members", key + ".min"},
+                     begins + "fewer than min " + n(p.least),
+                     "raise members or lower min"});
+  if (p.autoscaled() && p.members > p.most)
+    found.push_back({{key + ".members", key + ".max"},
+                     begins + "more than max " + n(p.most),
+                     "lower members or raise max"});
+}
+
 namespace {
 
 /// Sizes of one cell between which the autoscaler may choose.
 void check_cell_bounds(const std::string& key, const attention_pool_settings& cell,
                        const attention_pools_settings& pool, std::vector<rule_violation>& found) {
-  const auto n = [](uint32_t x) { return std::to_string(x); };
   if (cell.least == 0 && cell.most == 0) return;
   if (!pool.autoscaled())
     found.push_back({{key + ".min", key + ".max", "pools.attention.max"},
                      "min and max of a cell have no effect without a max of the pool",
                      "set pools.attention.max, the members that all cells may have together"});
-  if (cell.members < cell.least)
-    found.push_back(
-        {{key + ".members", key + ".min"},
-         "the cell begins with " + n(cell.members) + " members, fewer than min " + n(cell.least),
-         "raise members or lower min"});
-  if (cell.autoscaled() && cell.members > cell.most)
-    found.push_back(
-        {{key + ".members", key + ".max"},
-         "the cell begins with " + n(cell.members) + " members, more than max " + n(cell.most),
-         "lower members or raise max"});
+  check_members_between("cell", key, cell, found);
 }
 
 constexpr const char* live_keys[] = {"pools.attention.members", "pools.attention.partition",

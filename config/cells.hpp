@@ -12,6 +12,10 @@ namespace lamella::config {
 /// Of a pool at most; those without members count.
 constexpr size_t cells_most = 32;
 
+/// Adds what is wrong with the members of a pool or cell (`what`) and the bounds of its autoscaler.
+void check_members_between(const std::string& what, const std::string& key, const pool_settings& p,
+                           std::vector<rule_violation>& found);
+
 /// Adds what is wrong with the cells of an attention pool. They may differ in their size, in that
 /// of their KV, in device, partition, placement, threads, spares, parity, and in what the
 /// autoscaler may make of them, and need one member at least.

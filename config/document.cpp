@@ -168,9 +168,13 @@ node parse_document(std::string_view text, std::vector<document_problem>& proble
   } catch (const YAML::Exception& e) {
     const bool star = e.msg.starts_with(YAML::ErrorMsg::ALIAS_NOT_FOUND)
                       || e.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR);
+    const bool tab = text.find('\t') != std::string_view::npos;
     problems.push_back(
         {{static_cast<uint32_t>(e.mark.line + 1), static_cast<uint32_t>(e.mark.column + 1)},
-         "is not YAML: " + e.msg + (star ? "; a text that begins with * needs quotes" : "")});
+         "is not YAML: " + e.msg
+             + (star  ? "; a text that begins with * needs quotes"
+                : tab ? "; there are tabs in it, and only spaces can indent"
+                      : "")});
     return {};
   }
 }

@@ -113,7 +113,20 @@ void reader::apply_file(const std::filesystem::path& file, std::string_view text
   apply_map(root, {});
 }
 
+void reader::complain_about_both_names(const node& map, const std::string& prefix) {
+  const auto given = [&](const std::string& key) {
+    return std::ranges::find_if(map.pairs,
+                                [&](const auto& x) { return prefix + "." + x.key == key; });
+  };
+  for (const auto& [alias, target] : aliases())
+    if (const auto x = given(alias), y = given(target);
+        x != map.pairs.end() && y != map.pairs.end())
+      complain(x->at, alias, "is another name of " + target + ", and both are given",
+               "give one of them");
+}
+
 void reader::apply_map(const node& map, const std::string& prefix) {
+  complain_about_both_names(map, prefix);
   for (const auto& pair : map.pairs) {
     if (prefix.empty() && pair.key == "version") continue;
     apply_entry(pair.item, pair.at, prefix, pair.key);

@@ -33,6 +33,7 @@ private:
                 std::string hint = {});
   void complain_about_unknown(const position& at, const std::string& prefix,
                               const std::string& name);
+  void complain_about_both_names(const node& map, const std::string& prefix);
   void apply_map(const node& map, const std::string& prefix);
   void apply_entry(const node& item, const position& at, const std::string& prefix,
                    const std::string& name);

@@ -117,7 +117,6 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
 /// Sizes between which the autoscaler may choose.
 void check_bounds(const std::string& key, const pool_settings& p,
                   std::vector<rule_violation>& found) {
-  const auto n = [](uint32_t x) { return std::to_string(x); };
   if (p.least == 0)
     found.push_back({{key + ".min"},
                      "a pool keeps at least one member",
@@ -129,16 +128,7 @@ void check_bounds(const std::string& key, const pool_settings& p,
                        "set max, the members that the autoscaler may give the pool"});
     return;
   }
-  if (p.members < p.least)
-    found.push_back(
-        {{key + ".members", key + ".min"},
-         "the pool begins with " + n(p.members) + " members, fewer than min " + n(p.least),
-         "raise members or lower min"});
-  if (p.members > p.most)
-    found.push_back(
-        {{key + ".members", key + ".max"},
-         "the pool begins with " + n(p.members) + " members, more than max " + n(p.most),
-         "lower members or raise max"});
+  check_members_between("pool", key, p, found);
 }
 
 /// What the autoscaler can change, and by which measures.

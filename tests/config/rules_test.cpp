@@ -301,6 +301,7 @@ TEST_CASE("the autoscaler has bounds that it can keep, and measures that differ"
   CHECK(check("pools: {model: {members: 2, min: 2, max: 4}}").problems.empty());
   CHECK(says(check("pools: {model: {members: 5, max: 4}}"), "more than max 4"));
   CHECK(says(check("pools: {model: {min: 2, max: 4}}"), "fewer than min 2"));
+  CHECK(says(check("pools: {model: {min: 3, max: 2}}"), "min 3 is more than max 2"));
   CHECK(says(check("pools: {model: {members: 2, min: 2}}"), "min has no effect without max"));
   CHECK(says(check("pools: {attention: {max: 4}}"), "more shards have no more slots"));
   CHECK(check("pools: {attention: {max: 4, kv_bytes: 1GiB}}").problems.empty());
