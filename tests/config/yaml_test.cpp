@@ -137,9 +137,9 @@ TEST_CASE("what could expand or be read in two ways is refused") {
   CHECK(says(load_text(folder, "version: 1\n? [a]\n: b\n"), "a key must be a plain word"));
   CHECK(says(load_text(folder, "version: 1\nlog: {level: info\n"), "is not YAML"));
   CHECK(says(load_text(folder, "version: 1\nlog:\n\tlevel: info\n"), "only spaces can indent"));
-  CHECK(
-      says(load_text(folder, "version: 1\npools:\n  model:\n    replicas: 2\n    members: 3\n"),
-           "4:5: pools.model.replicas: is another name of pools.model.members, and both are given"));
+  CHECK(says(
+      load_text(folder, "version: 1\npools:\n  model:\n    replicas: 2\n    members: 3\n"),
+      "4:5: pools.model.replicas: is another name of pools.model.members, and both are given"));
   const std::string bomb =
       "version: 1\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n"
       "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n";
