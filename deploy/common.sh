@@ -25,11 +25,11 @@ install_packages() {
     "${missing[@]}" >/dev/null
 }
 
-# Compiling with actors takes up to 1.5 GB per job.
+# Compiling a folder of actors as one takes up to 2 GB per job.
 build_jobs() {
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/MemAvailable/ {print int($2 / 1572864)}' /proc/meminfo)
+  memory=$(awk '/MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)
   [ "$memory" -ge 1 ] || memory=1
   if [ "$cores" -lt "$memory" ]; then echo "$cores"; else echo "$memory"; fi
 }
