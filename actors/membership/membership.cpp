@@ -15,7 +15,7 @@
 #include "actors/membership/membership_scale.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/membership_status.hpp"
-#include "actors/membership/size_changes.hpp"
+#include "actors/membership/pool_parts.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"

@@ -2,7 +2,6 @@
 
 #include "actors/membership/cell_roster.hpp"
 #include "actors/membership/pool_parts.hpp"
-#include "actors/membership/size_changes.hpp"
 
 #include <algorithm>
 

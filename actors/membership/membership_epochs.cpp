@@ -3,7 +3,7 @@
 #include "actors/membership/loss_causes.hpp"
 #include "actors/membership/membership_pipeline.hpp"
 #include "actors/membership/membership_seats.hpp"
-#include "actors/membership/size_changes.hpp"
+#include "actors/membership/pool_parts.hpp"
 #include "actors/protocol/epoch_parts.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/work_reports.hpp"

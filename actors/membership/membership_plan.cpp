@@ -1,7 +1,6 @@
 #include "actors/membership/membership_plan.hpp"
 
 #include "actors/membership/pool_parts.hpp"
-#include "actors/membership/size_changes.hpp"
 #include "scheduler/cell_tables.hpp"
 #include "scheduler/membership/first_epoch.hpp"
 

@@ -4,7 +4,6 @@
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/pool_parts.hpp"
-#include "actors/membership/size_changes.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/events.hpp"
 

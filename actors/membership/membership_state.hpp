@@ -29,7 +29,7 @@ using membership_self =
     membership_actor::extend<caf::reacts_to<reach_atom, uint64_t>,
                              caf::reacts_to<parity_whole_atom, uint64_t, uint32_t>>;
 
-struct size_changes; // size_changes.hpp
+struct size_changes; // pool_parts.hpp
 
 struct membership_state {
   /// A worker in its seat.

@@ -1,6 +1,5 @@
 #include "actors/membership/pool_parts.hpp"
 
-#include "actors/membership/size_changes.hpp"
 #include "scheduler/cell_tables.hpp"
 
 #include <fmt/format.h>

@@ -5,11 +5,19 @@
 #include "actors/protocol/pools.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace lamella::actors {
+
+/// Changes of sizes.
+struct size_changes {
+  std::optional<pool_change> current; ///< under way
+  caf::actor_clock::time_point since{};
+  std::map<std::string, pool_change> ended; ///< the newest of each pool
+};
 
 struct resized_part {
   scheduler::worker_role role = scheduler::worker_role::model;

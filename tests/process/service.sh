@@ -86,7 +86,7 @@ port, count, tokens, step, longest = map(int, sys.argv[1:6])
 def ask(i):
     body = {"model": sys.argv[6], "prompt": f"Once upon a time number {i} " + "went on " * (i * step % longest),
             "max_tokens": tokens, "ignore_eos": True, "seed": i, "temperature": 0.8, "logprobs": 1}
-    body |= ({}, {"ignore_eos": False, "min_tokens": tokens}, {"logit_bias": {"28": -100, "284": 2, "30": 1e-40}},
+    body |= ({}, {"ignore_eos": False, "min_tokens": tokens}, {"logit_bias": {"28": -100, "35": 2, "30": 1e-40}},
              {"frequency_penalty": 0.5, "presence_penalty": -0.3, "repetition_penalty": 1.1, "min_p": 0.01})[i % 4]
     if sys.argv[7]:
         body["cache_salt"] = sys.argv[7]

@@ -377,4 +377,21 @@ TEST_CASE_FIXTURE(scaled_world, "status leaves out links to who has left with a 
   CHECK(links() == seats{"attention/0"});
 }
 
+TEST_CASE_FIXTURE(scaled_world, "L-M03 a drained replica loses its part first, and goes then") {
+  CHECK(resize("model", 2) == "under way");
+  auto second = join("model");
+  want_next();
+  settled();
+  REQUIRE(change(0).state == "done");
+  due.clear();
+  CHECK(drain("model/0") == "under way");
+  REQUIRE(due.size() == 1);
+  CHECK(model.book->left.empty());
+  want_next();
+  CHECK(opened.back().replicas.size() == 2); // the other one, and the prefill worker's
+  settled();
+  CHECK(model.book->left == std::vector<std::string>{"it was drained"});
+  CHECK(lost.empty());
+}
+
 } // namespace lamella::actors::test
