@@ -3,6 +3,7 @@
 #include "actors/machine/control_groups.hpp"
 
 #include <charconv>
+#include <sstream>
 
 namespace lamella::actors {
 
