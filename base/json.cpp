@@ -230,7 +230,7 @@ json_value parse_json(std::string_view text, const json_limits& limits) {
                                 + " are allowed",
                             limits.text_bytes);
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-    throw json_syntax_error("not acceptable JSON at byte 0: there is none", 0);
+    throw json_syntax_error("not acceptable JSON at byte 0: the text is empty", 0);
   bj::parse_options options;
   options.max_depth = limits.depth;
   bj::basic_parser<builder> parser(options, limits);

@@ -256,7 +256,10 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
   if (!is_new(st, *what, wanted)) return changing ? *current : as_wanted(st, *what);
   if (const auto why = why_not(st, *what, wanted); !why.empty()) return refused(st, x.pool, why);
   if (changing) {
-    if (!is_settled(st)) return refused(st, x.pool, why_not_now(st));
+    const auto group = group_of(st, *what);
+    const bool drains = std::ranges::any_of(
+        st.draining, [&](const auto& one) { return one.first.group() == group; });
+    if (drains || !is_settled(st)) return refused(st, x.pool, why_not_now(st));
     roll_back(self, "another size was asked for", effects);
     wanted = wanted_by(st, *what, x);
     if (!is_new(st, *what, wanted)) return as_wanted(st, *what);

@@ -36,7 +36,7 @@ struct lanes {
   static constexpr int key_rows(int) { return 4; }
   static constexpr int value_vectors(int) { return 4; }
   /// Whether the four quarters of a tile of scores are unrolled: 2 to 4 % faster here with 128
-  /// elements, no faster elsewhere, and four times the code to compile.
+  /// elements, no faster elsewhere, and more code to compile.
   static constexpr bool unrolled_quarters = true;
   /// Positions at once for sixteen queries that are lanes (attention_rows.hpp).
   static constexpr int row_positions = 4;

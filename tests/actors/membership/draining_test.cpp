@@ -282,6 +282,7 @@ TEST_CASE_FIXTURE(scaled_world, "L-M03 a drain while the pipeline moves to anoth
   REQUIRE(due.size() == 1);
   CHECK(drain("attention/1") == "under way");
   CHECK(change(1).to == 1);
+  CHECK(says(resize("attention", 4), "another change is under way: attention 2 -> 1"));
   want_next();
   settled();
   CHECK(a1.book->left == std::vector<std::string>{"its pool was scaled in"});
