@@ -78,8 +78,8 @@ size_t room_for_prompts(const lane_state& st) {
          - std::min<size_t>(begun, scheduler::limits::prompts_begun);
 }
 
-/// While it hands over, a prompt on its own KV is computed to its end, because nobody could go on
-/// with that KV; any other one stops after the chunk that runs.
+/// While it hands over, prompts on its own KV go on until stop_own_prompts(); any other one stops
+/// after the chunk that runs.
 std::vector<scheduler::prefill_piece> next_pieces(lane_ptr self, bool tokens) {
   auto& st = self->state;
   if (!st.config.prompts) return {};

@@ -93,10 +93,12 @@ void take_prompts(lane_ptr self, const lane_state::flight& flight,
   if (own) await_pulls(self, flight.iteration);
   announce_rebuild(st, flight.rows, took);
   take_sampled_tokens(st.prompts, pieces, std::move(records));
-  if (own)
+  if (own) {
+    for (const auto& x : pieces) st.prompts.jobs.at(x.sequence).computed = x.position + x.tokens;
     begin_serialized(self, pieces);
-  else
+  } else {
     note_filled(self, pieces);
+  }
   for (const auto& piece : pieces) {
     if (piece.last) tell_first_tokens(self, st.prompts.jobs.at(piece.sequence));
     if (piece.last) leave_seat(self, piece.sequence);

@@ -33,6 +33,7 @@ struct prefill_own_kv {
   scheduler::kv_layout layout;               ///< of the pool
   uint32_t slots = 0;                        ///< of its own KV
   uint32_t serialize_below = 512;            ///< prompt tokens (S-M15)
+  bool caches_prefixes = false; ///< the next epoch can use what the pool has of a prompt
 };
 
 /// Makes a lane compute prompts: a PREFILL WORKER, or a BATCH whose launches are mixed.
@@ -91,6 +92,7 @@ struct prompt_part {
     std::vector<slot_run> slots;         ///< of the worker, while it computes
     std::map<uint32_t, uint64_t> newest; ///< pull of each shard
     uint32_t pulls = 0;                  ///< under way
+    uint32_t computed = 0;               ///< tokens, by iterations that have ended
     caf::error failure;
     uint32_t failures = 0; ///< runs from the start
   };
@@ -136,6 +138,7 @@ struct lane_state {
   scheduler::iteration_line line;
   bool cut = false;     ///< nothing is started: the pipeline is about to be rebuilt
   bool handing = false; ///< another pipeline takes over: nothing more is started
+  caf::actor_clock::time_point prompts_until{}; ///< then, prompts on own KV are stopped as well
   std::optional<caf::typed_response_promise<bool>> handed; ///< unanswered: something still runs
   std::optional<caf::typed_response_promise<bool>>
       end_asked;        ///< answered when an iteration has ended

@@ -3,6 +3,7 @@
 #include "actors/lane/lane_pump.hpp"
 #include "actors/lane/prompt_pulls.hpp"
 #include "actors/lane/prompt_rebuilds.hpp"
+#include "actors/protocol/kv.hpp"
 #include "actors/shared/explain.hpp"
 
 #include <spdlog/spdlog.h>
@@ -38,6 +39,9 @@ void answer(lane_ptr self, sequence_id first) {
     return;
   }
   tell_of_pulls(self, over.what, true);
+  // Its request, which reports a whole prompt, may be too late with that.
+  if (const auto& target = self->state.config.target; self->state.handing && over.computed > 0)
+    self->send(target.allocator, kv_filled{first, target.epoch, over.computed});
   over.promise.deliver(std::move(*over.result));
 }
 
@@ -77,6 +81,7 @@ void settle(lane_ptr self, sequence_id first) {
     j.failure = caf::error{};
     j.result.reset();
     j.scores.clear();
+    j.computed = 0;
     enqueue(self, first, true);
     return;
   }

@@ -239,7 +239,8 @@ private:
                                  {shards_.begin(), shards_.begin() + shards_count_},
                                  layout_,
                                  prefill_slots(options_, spec_, layout_),
-                                 options_.pools.prefill.serialize_below_tokens};
+                                 options_.pools.prefill.serialize_below_tokens,
+                                 options_.kv.prefix_cache.count() > 0};
     return c;
   }
 

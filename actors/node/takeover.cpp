@@ -21,8 +21,8 @@ namespace {
 
 /// Until MEMBERSHIP has opened the epoch.
 constexpr caf::timespan epoch_timeout = std::chrono::minutes{1};
-/// Until a launcher has ended what it has launched. A prompt on a prefill worker's own KV is
-/// computed to its end first.
+/// Until a prefill worker has ended what it has launched. A prompt on its own KV with which nobody
+/// else can go on is computed to its end first.
 constexpr caf::timespan prompt_timeout = std::chrono::minutes{2};
 constexpr uint64_t mb = 1'000'000;
 /// The epoch before stays open for so long beside the pipeline that has taken over.
@@ -84,9 +84,10 @@ private:
   void look_at_memory() {
     const auto& lacks = mover_->shortage();
     if (!lacks) return copy_first();
-    const auto why =
-        fmt::format("host '{}' has {} MB free, and a copy of the KV in use takes {} MB",
-                    lacks->host, lacks->free / mb, lacks->needed / mb);
+    const auto why = fmt::format(
+        "host '{}' has {} MB free; a copy of the KV in use, cached prefixes included, "
+        "takes {} MB, and {} MB must stay free",
+        lacks->host, lacks->free / mb, lacks->needed / mb, scheduler::memory_reserve / mb);
     const bool apart = !next_.level; // tables that are not levelled do no harm
     stop_copy(why);
     self_->send(config_.parts->members, epoch_settled{next_.epoch, false, why, apart});
@@ -135,12 +136,21 @@ private:
 
   void stop_prompts() {
     stopping_ = true;
+    prompts_stop_ = prompts_stopped_ = self_->clock().now();
     auto workers = config_.server->prefill_workers; // a worker may serve several streams
     workers.resize(workers.size() - config_.server->mixed_batches); // they stop as batches
     std::ranges::sort(workers);
     const auto same = std::ranges::unique(workers);
     workers.erase(same.begin(), same.end());
-    ask_all(workers, prompt_timeout, hand_over{true}, then(&takeover::stop_parity));
+    if (workers.empty()) return stop_parity();
+    ask_all(workers, prompt_timeout, hand_over{true}, then(&takeover::copy_prompts));
+  }
+
+  /// What shards have pulled since, so that nobody waits for that while nothing runs.
+  void copy_prompts() {
+    prompts_stopped_ = self_->clock().now();
+    if (!mover_) return stop_parity();
+    mover_->copy(then(&takeover::stop_parity));
   }
 
   /// A copy of theirs would write parity of slots that sequences of the next epoch may have by
@@ -211,6 +221,7 @@ private:
           {"from", config_.server->epoch},
           {"slots_moved", slots},
           {"seconds", took},
+          {"prompts_seconds", seconds{prompts_stopped_ - prompts_stop_}.count()},
           {"stopped_seconds", stopped},
           {"last_iteration_seconds", seconds{committed_ - stopped_}.count()},
           {"last_copy_seconds", seconds{copied_ - committed_}.count()}});
@@ -281,8 +292,10 @@ private:
   std::shared_ptr<kv_mover> mover_; ///< null: no KV has to move
   bool stopping_ = false;           ///< launchers were asked to stop
   uint32_t returning_ = 0;          ///< sequences that decoded when they stopped
-  /// The copy began; launchers were to stop; nothing ran any more; the rest was copied.
-  caf::actor_clock::time_point began_{}, stopped_{}, committed_{}, copied_{};
+  /// The copy began; prefill workers were to stop, and had; launchers were to stop; nothing ran any
+  /// more; the rest was copied.
+  caf::actor_clock::time_point began_{}, prompts_stop_{}, prompts_stopped_{}, stopped_{},
+      committed_{}, copied_{};
 };
 
 } // namespace

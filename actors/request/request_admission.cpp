@@ -343,7 +343,7 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
   kv_text text;
   if (st.server->caches_prefixes)
     text = {st.cache_scope, tokens_of(st, first, rebuilds(st.sequences[first]) ? 1 : 0),
-            st.unscored(first)};
+            st.unscored(first), resumed && st.server->lost_role.empty()};
   ++st.open_questions;
   const auto epoch = st.server->epoch;
   self->request(st.server->scheduler, timeout(self),

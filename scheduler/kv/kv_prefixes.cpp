@@ -30,7 +30,7 @@ void keep(kv_ledger& ledger, const kv_ledger::holding& held, tokens_view tokens,
 /// Too little of the prompt is there to be worth a suffix.
 bool finds_too_little(const kv_ledger& ledger, uint32_t table, const kv_text& text) {
   const uint64_t least = ledger.settings.prefix_least_percent;
-  if (least == 0) return false;
+  if (least == 0 || text.resumes) return false;
   const auto found = ledger.prefixes[table].look(text.scope, wanted_of(text));
   return uint64_t{100} * length_of(found) < least * text.tokens.size();
 }

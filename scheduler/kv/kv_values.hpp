@@ -16,6 +16,8 @@ struct kv_text {
   uint64_t scope = 0; ///< sequences of different scopes share nothing
   std::vector<model::token_id> tokens;
   bool computed = false; ///< takes nothing from the cache: every row of it is to be computed
+  /// An epoch took it over in the middle of its prompt: however little the cache has of it is used.
+  bool resumes = false;
 };
 
 /// Slots of a sequence.

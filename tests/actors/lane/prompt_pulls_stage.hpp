@@ -31,7 +31,7 @@ inline auto stand_in_source(std::shared_ptr<source_book> book) {
 
 struct options {
   uint32_t chunk = 8, slots = 64, serialize_below = 10, shards = 2;
-  bool whole_requests = false, parity = false;
+  bool whole_requests = false, parity = false, caches_prefixes = true;
 };
 
 struct world : stage {
@@ -64,6 +64,7 @@ struct world : stage {
                                                  : std::vector<scheduler::kv_cell>{{o.shards, 0}};
     prompts.own->slots = o.slots;
     prompts.own->serialize_below = o.serialize_below;
+    prompts.own->caches_prefixes = o.caches_prefixes;
     if (o.parity) prompts.own->layout = prompts.own->layout.with_parity({0});
     worker = spawn(lane, std::move(c));
     settle();

@@ -131,6 +131,22 @@ TEST_CASE("L-M23 a move without room leaves the prefix cache as it is") {
   CHECK(refused > 10);
 }
 
+TEST_CASE("L-M03 of a prompt that an epoch took over little is worth taking, too") {
+  kv_ledger ledger{{std::chrono::seconds{1}, 50}, ledger_world::tables_of({512})};
+  const text prompt(200, 7);
+  const kv_text whole{0, prompt};
+  const kv_need begins{sequence_id{1}, 200, {}, 0, reserve_mode::fresh, 0, whole};
+  REQUIRE(reserve(ledger, {begins}, 0, {}));
+  note_filled(ledger, begins.holder, 64, {});
+  adopt(ledger, 2, {});
+  auto other = begins;
+  other.holder = sequence_id{2};
+  CHECK(reserve(ledger, {other}, 0, {})->front().cached == 0);
+  auto again = begins;
+  again.text.resumes = true;
+  CHECK(reserve(ledger, {again}, 0, {})->front().cached == 64);
+}
+
 TEST_CASE("L-M23 tables take turns, whatever is decoded in one of them meanwhile") {
   kv_ledger ledger{{std::chrono::seconds{1}, 0}, ledger_world::tables_of({64, 64})};
   const sequence_id grows{1}, waits{2};
