@@ -30,6 +30,7 @@ struct seat_news {
   const uint32_t parity; ///< members of the attention pool that hold parity, missing ones included
   const std::set<scheduler::seat> slow;    ///< slow workers (gray failure)
   const std::set<scheduler::seat> failing; ///< seats whose processes keep crashing
+  const std::set<scheduler::seat> fenced;  ///< seats of workers that live and are not used
 };
 
 /// The pools at certain sizes.

@@ -73,8 +73,8 @@ void changed(membership_ptr self) {
   const auto& st = self->state;
   if (!st.config.on_change) return;
   const auto ready = ready_seats(st);
-  std::set<seat> slow;
-  for (const auto& [where, m] : st.members)
+  std::set<seat> slow, fenced;
+  for (const auto& [where, m] : st.members) {
     if (m.info.slow) slow.insert(where);
   const auto& shape = st.config.shape;
   const auto parity = static_cast<uint32_t>(shape.parity.size());
@@ -85,13 +85,16 @@ void changed(membership_ptr self) {
                                          scheduler::size_of(st.wanted, role));
   st.config.on_change({st.config.seats,
                        ready,
+    if (m.fenced_at) fenced.insert(where);
+  }
                        lacking_roles(st, ready),
                        {{scheduler::worker_role::model, shape.replicas},
                         {scheduler::worker_role::attention, shape.shards + parity},
                         {scheduler::worker_role::prefill, shape.prefill_seats}},
                        parity,
                        slow,
-                       failing_seats(st)});
+                       failing_seats(st),
+                       fenced});
 }
 
 void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m) {

@@ -3,6 +3,7 @@
 
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/node/control_watch.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/node/supervisor.hpp"
@@ -95,6 +96,7 @@ void node::impl::tell_who_is_there(const seat_news& x) {
   health->pauses.lacks(lacking);
   health->set_roles(std::move(roles));
   health->set_missing(x.seats.missing());
+  health->set_fenced(names_of(x.fenced));
   health->set_slow(names_of(x.slow));
   health->set_failing(names_of(x.failing));
 }
@@ -279,6 +281,7 @@ std::vector<vital_actor> node::impl::vital() const {
 }
 
 void node::impl::watch_vital_actors() {
+  beating = system.spawn(control_watch, health);
   watch = system.spawn(warden, warden_config{vital(), [this](const std::string&) { give_up(); }});
 }
 

@@ -27,6 +27,11 @@ void health_board::set_failing(std::string seats) {
   failing_ = std::move(seats);
 }
 
+void health_board::set_fenced(std::string seats) {
+  std::lock_guard lock{mutex_};
+  fenced_ = std::move(seats);
+}
+
 void health_board::set_slow(std::string seats) {
   std::lock_guard lock{mutex_};
   slow_ = std::move(seats);
@@ -56,6 +61,9 @@ health_board::verdict health_board::why_not(probe kind, const facts& x) const {
   };
   if (x.where == phase::failed)
     return refuse("unavailable", "the pipeline exceeded its restart limit; exiting");
+  if (x.silence > control.max_age())
+    return refuse("unavailable",
+                  fmt::format("the control thread has not answered for {} ms", x.silence.count()));
   if (kind == probe::live) return {};
   if (x.where == phase::loading) return refuse("loading", "the model is being loaded" + x.missing);
   if (x.where == phase::draining) return refuse("draining", "the service is shutting down");
@@ -90,6 +98,8 @@ health_board::answer health_board::ask(probe kind,
   facts x;
   x.where = phase_.load();
   x.age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
+  if (control.count() > 0)
+    x.silence = std::chrono::duration_cast<std::chrono::milliseconds>(control.age(now));
   x.lacks = lacking();
   x.pause = pauses.look(now);
   std::string roles, progress = "null";
@@ -97,6 +107,7 @@ health_board::answer health_board::ask(probe kind,
     std::lock_guard lock{mutex_};
     if (!missing_.empty()) x.missing = ", waiting for workers: " + missing_;
     if (!failing_.empty()) x.missing += ", failing repeatedly: " + failing_;
+    if (!fenced_.empty()) x.missing += ", fenced: " + fenced_;
     x.slow = slow_;
     for (const auto& r : roles_) {
       x.lost = x.lost || r.up < r.need || r.spares_up < r.spares;

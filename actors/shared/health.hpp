@@ -43,6 +43,8 @@ public:
   void set_missing(std::string seats);
   /// Seats whose processes keep crashing, as text; empty when there are none.
   void set_failing(std::string seats);
+  /// Seats whose workers live and are not used, as text; empty when there are none.
+  void set_fenced(std::string seats);
   /// Seats with slow workers (gray failure), as text; empty when there are none.
   void set_slow(std::string seats);
   /// A pipeline is ready for requests.
@@ -63,15 +65,18 @@ public:
   answer ask(probe kind, std::chrono::steady_clock::time_point now) const;
 
   pulse beats;
+  /// Of control_watch(). A process without it has none.
+  pulse control{std::chrono::seconds{30}};
   recovery_watch pauses;
 
 private:
   /// What a probe is answered from, as of one moment.
   struct facts {
     phase where = phase::loading;
-    std::chrono::milliseconds age{}; ///< of the last iteration
-    std::string lacks;               ///< a role with neither member nor spare; else empty
-    std::string missing, slow;       ///< workers, ready to be appended to a reason
+    std::chrono::milliseconds age{};     ///< of the last iteration
+    std::chrono::milliseconds silence{}; ///< since the last beat of the control watch; 0: none yet
+    std::string lacks;                   ///< a role with neither member nor spare; else empty
+    std::string missing, slow;           ///< workers, ready to be appended to a reason
     recovery_watch::view pause;
     bool lost = false; ///< a worker or a spare
   };
@@ -93,7 +98,7 @@ private:
   double progress_ratio_ = 0;
   std::optional<double> progress_eta_;
   std::vector<role> roles_;
-  std::string missing_, slow_, failing_;
+  std::string missing_, slow_, failing_, fenced_;
   bool served_ = false;
   std::condition_variable served_now_;
 };
