@@ -34,6 +34,10 @@ uint32_t smaller(const pool_look& x, uint32_t steps) {
   return to;
 }
 
+bool too_few(const pool_look& x, const std::string& why) {
+  return x.members < x.least || !why.empty();
+}
+
 /// Whether it has been so for `hold`, this look included; begins to count where it has not.
 bool held(std::optional<scaling_seconds>& from, bool now_so, scaling_seconds now,
           scaling_seconds hold) {
@@ -63,18 +67,11 @@ scaling_decision scaling_policy::look(const scaling_look& x) {
 
   const auto why = too_small(x, settings_);
   by_pool<wish> wishes;
-  bool any_small = false;
+  const bool any_small = note_small(x, why);
   for (const auto pool : scaled_pools) {
     if (!x.pools[pool].exists()) continue;
-    wishes[pool] = up(x, pool, why[pool]);
-    any_small = any_small || states_[pool].small;
-  }
-  for (const auto pool : scaled_pools) {
-    if (!x.pools[pool].exists()) continue;
-    if (any_small)
-      states_[pool].large.reset();
-    else
-      wishes[pool] = down(x, pool);
+    wishes[pool] = any_small ? up(x, pool, why[pool]) : down(x, pool);
+    if (any_small) states_[pool].large.reset();
     decision.wish[pool] = states_[pool].wished = wishes[pool].to;
     decision.why[pool] = wishes[pool].reason;
   }
@@ -88,8 +85,36 @@ void scaling_policy::settle(scaling_seconds now) {
   settled_ = now;
   for (auto& state : states_.all) {
     state.small.reset();
+    state.small_looks = 0;
     state.large.reset();
   }
+}
+
+bool scaling_policy::note_small(const scaling_look& x, const by_pool<std::string>& why) {
+  const auto is_small = [&](scaled_pool pool) {
+    return x.pools[pool].exists() && too_few(x.pools[pool], why[pool]);
+  };
+  const bool any = std::ranges::any_of(scaled_pools, is_small);
+  for (const auto pool : scaled_pools) {
+    auto& state = states_[pool];
+    if (any && is_small(pool)) {
+      if (!state.small) state.small = x.at;
+      state.small_last = x.at;
+      ++state.small_looks;
+    } else if (!any || (state.small && x.at - *state.small_last >= settings_.hold_up)) {
+      state.small.reset();
+      state.small_looks = 0;
+    }
+  }
+  return any;
+}
+
+bool scaling_policy::is_smallest(const scaling_look& x, scaled_pool pool) const {
+  return std::ranges::none_of(scaled_pools, [&](scaled_pool other) {
+    const auto& p = x.pools[other];
+    return p.exists() && p.acts == x.pools[pool].acts && larger(p, 1) > p.members
+           && states_[other].small_looks > states_[pool].small_looks;
+  });
 }
 
 /// Members that came or went, by our steps or otherwise.
@@ -129,7 +154,8 @@ scaling_policy::wish scaling_policy::up(const scaling_look& x, scaled_pool pool,
   const auto& p = x.pools[pool];
   auto& state = states_[pool];
   const bool below = p.members < p.least;
-  if (!held(state.small, below || !why.empty(), x.at, settings_.hold_up))
+  const bool ready = too_few(p, why) && x.at - *state.small >= settings_.hold_up;
+  if (!ready || !is_smallest(x, pool))
     return {state.small ? std::max(state.wished, p.members) : p.members};
   if (!below) note_too_small(state, x);
   return {larger(p, settings_.step),

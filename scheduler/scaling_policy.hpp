@@ -26,9 +26,10 @@ struct scaling_decision {
 };
 
 /// Decides one step at a time, and none while a scaling is under way. A pool must have been too
-/// small, or too large, at each look of a while; a cool-down must have passed since the last step
-/// ended or a pool changed otherwise. No pool becomes smaller while any is too small, nor smaller
-/// than the KV in use needs.
+/// large at each look of a while, or some pool too small at each of them: reasons may take turns,
+/// and of the pools that can grow the one that most of these looks found too small does. A
+/// cool-down must have passed since the last step ended or a pool changed otherwise. No pool
+/// becomes smaller while any is too small, nor smaller than the KV in use needs.
 ///
 /// A size that was too small is not gone back to for ten cool-downs, or until the load is a fifth
 /// less. Where the pool had come down to it at the same load, time does not help: that was a
@@ -56,8 +57,12 @@ private:
     since until;             ///< not known after that; nothing: known for ever
   };
   struct pool_state {
-    uint32_t members = 0;             ///< at the last look without a scaling under way
-    since small, large;               ///< from when on every look said so
+    uint32_t members = 0; ///< at the last look without a scaling under way
+    /// The first and the last of the looks that said so, one within `hold_up` of another; none
+    /// where one found no pool too small since then.
+    since small, small_last;
+    uint32_t small_looks = 0;         ///< how many they are
+    since large;                      ///< from when on every look said so
     uint32_t wished = 0;              ///< at the last look
     double load_then = 0;             ///< tokens per second when fewer members were last wished
     uint32_t fell_to = 0;             ///< members after the last change, if they became fewer
@@ -73,6 +78,10 @@ private:
 
   void settle(scaling_seconds now);
   void note_changes(const scaling_look& x);
+  /// Returns whether any pool is too small.
+  bool note_small(const scaling_look& x, const by_pool<std::string>& why);
+  /// Whether of the pools that can grow by the same means no other was too small more often.
+  bool is_smallest(const scaling_look& x, scaled_pool pool) const;
   void note_too_small(pool_state& state, const scaling_look& x) const;
   static bool is_bad(const pool_state& state, uint32_t to, const scaling_look& x);
   wish up(const scaling_look& x, scaled_pool pool, const std::string& why);

@@ -69,6 +69,41 @@ TEST_CASE("one look that finds nothing wrong begins the while again") {
   CHECK(look_on(policy, full_look(), now, 6));
 }
 
+TEST_CASE("reasons that take turns do not keep pools from growing") {
+  auto queue = good_look(), kv = full_look();
+  queue.queue = 100; // without room for their KV they would wait all the same
+  scaling_policy policy;
+  double now = 0;
+  look_on(policy, good_look(), now, 100);
+  /// Of three looks two at the one and one at the other.
+  const auto in_turn = [&](const scaling_look& more, const scaling_look& less) {
+    std::optional<scaling_step> step;
+    for (int i = 0; !step && i < 9; ++i) step = look_on(policy, i % 3 == 0 ? less : more, now, 1);
+    REQUIRE(step);
+    CHECK(now <= 109);
+    return step->pool;
+  };
+  SUBCASE("more often KV: the shards grow") { CHECK(in_turn(kv, queue) == attention); }
+  SUBCASE("more often the queue: who computes prompts grows") {
+    CHECK(in_turn(queue, kv) == prefill);
+  }
+  SUBCASE("the one that is most often to blame cannot grow: another one does") {
+    for (auto* x : {&kv, &queue}) x->pools[attention].most = x->pools[attention].members;
+    CHECK(in_turn(kv, queue) == prefill);
+  }
+  SUBCASE("a reason that has been gone for a while begins again") {
+    auto late = good_look();
+    late.tbt_p99 = scaling_seconds{0.2};
+    late.pools[model].most = late.pools[model].members;
+    auto both = late;
+    both.kv_used = 900;
+    CHECK_FALSE(look_on(policy, both, now, 1));
+    CHECK_FALSE(look_on(policy, late, now, 60));
+    CHECK_FALSE(look_on(policy, both, now, 5));
+    CHECK(look_on(policy, both, now, 1)->pool == attention);
+  }
+}
+
 TEST_CASE("steps keep their distance, further for fewer members") {
   scaling_policy policy;
   double now = 0;
@@ -261,8 +296,9 @@ TEST_CASE("a wish stays while another pool is scaled, and goes when its reason d
   CHECK(at(policy, x, now + 1).wish == both);
   x.pools[model] = pool_of(3, 1, 3);
   CHECK(at(policy, x, now + 2).wish == both);
-  x.kv_used = 500;
-  CHECK(at(policy, x, now + 3).wish == by_pool<uint32_t>{{3, 2, 2}});
+  x.kv_used = 500; // reasons may take turns: one that comes back in time has not gone
+  CHECK(at(policy, x, now + 3).wish == both);
+  CHECK(at(policy, x, now + 7).wish == by_pool<uint32_t>{{3, 2, 2}});
 }
 
 TEST_CASE("settings may change between looks") {
