@@ -103,6 +103,9 @@ struct membership_config {
       0}; ///< polling interval of work reports, to find slow workers; 0: never
   /// Silence after which a connection is closed; workers are declared dead earlier. 0: neither.
   caf::timespan dead{0};
+  /// How long the threads of a worker have waited for processors so far; nothing where it is not
+  /// known. May be empty.
+  std::function<std::optional<std::chrono::nanoseconds>(const worker_info&)> waited_of{};
   uint32_t prefill_on_replicas = 0;      ///< prefill workers without seats, for status
   std::shared_ptr<net::metrics> metrics; ///< may be null
   /// Minimum time between two replacements of slow workers.

@@ -36,16 +36,34 @@ void give_up_on(membership_ptr self, const membership_state::member& m, caf::tim
   if (st.given_up.size() > given_up_max) st.given_up.pop_front();
   using std::chrono::milliseconds;
   const auto where = m.where; // it is gone after the next line
-  give_up(where, fmt::format("it sent no reply for {} ms to two probes",
+  give_up(where, fmt::format("it sent no reply for {} ms to probes",
                              std::chrono::duration_cast<milliseconds>(silence).count()));
 }
 
-void ask(membership_ptr self, const membership_state::member& m, bool again,
+/// What is known of a worker that did not answer.
+struct suspicion {
+  caf::timespan silence{0}; ///< 0: it is asked for the first time
+  std::optional<std::chrono::nanoseconds> waited{};
+};
+
+std::optional<std::chrono::nanoseconds> waited_of(const membership_state& st,
+                                                  const membership_state::member& m) {
+  return st.config.waited_of ? st.config.waited_of(m.info) : std::nullopt;
+}
+
+/// Whether it may have been silent for want of a processor: its threads waited for a third of the
+/// time of one probe.
+bool starved(const suspicion& before, const suspicion& now) {
+  if (!before.waited || !now.waited) return false;
+  return *now.waited - *before.waited >= (now.silence - before.silence) / 3;
+}
+
+void ask(membership_ptr self, const membership_state::member& m, const suspicion& before,
          const give_up_function& give_up) {
   auto& st = self->state;
   st.asking.insert(m.where);
-  const auto half = st.timeout->half(m.where.role);
-  self->request(m.handle, caf::timespan{half}, status_atom_v)
+  const auto half = caf::timespan{st.timeout->half(m.where.role)};
+  self->request(m.handle, half, status_atom_v)
       .then(
           [self, where = m.where, incarnation = m.info.incarnation](const worker_peers& x) {
             auto& now = self->state;
@@ -58,10 +76,15 @@ void ask(membership_ptr self, const membership_state::member& m, bool again,
             const auto* who = same_worker(now, where, incarnation);
             // The end of an exited worker is reported by its connection, with the reason.
             if (who == nullptr || now.current || reason != caf::sec::request_timeout) return;
-            if (again) return give_up_on(self, *who, 2 * caf::timespan{half}, give_up);
-            spdlog::warn("worker suspected seat={} worker={} silent_ms={}", who->info.seat,
-                         who->info.name, half.count());
-            ask(self, *who, true, give_up);
+            const suspicion next{before.silence + half, waited_of(now, *who)};
+            const bool patient =
+                before.silence.count() == 0
+                || (starved(before, next) && next.silence + half <= now.config.dead);
+            if (!patient) return give_up_on(self, *who, next.silence, give_up);
+            spdlog::warn("worker suspected seat={} worker={} silent_ms={}{}", who->info.seat,
+                         who->info.name, next.silence.count() / 1'000'000,
+                         starved(before, next) ? ": it waits for processors" : "");
+            ask(self, *who, next, give_up);
           });
 }
 
@@ -73,7 +96,7 @@ void probe_workers(membership_ptr self, const give_up_function& give_up) {
   for (const auto& [where, m] : st.members) {
     if (m.handle && !m.info.here && scheduler::part_of(st.newest.plan, where) != "spare"
         && !st.asking.contains(where))
-      ask(self, m, false, give_up);
+      ask(self, m, {}, give_up);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/machine/model_store.hpp"
 #include "actors/machine/overlap.hpp"
+#include "actors/machine/processor_wait.hpp"
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/membership/membership_config.hpp"
@@ -10,6 +11,7 @@
 #include "actors/node/pipeline.hpp"
 #include "actors/node/roster.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/work_reports.hpp"
 #include "actors/protocol/workers.hpp"
 #include "actors/shared/explain.hpp"
 #include "actors/worker/control_link.hpp"
@@ -139,6 +141,9 @@ membership_config control_plane::membership_of(const config::settings& options) 
   };
   m.on_change = config_.on_change;
   if (distributed_) m.poll_interval = pace_look, m.dead = options.control.dead;
+  m.waited_of = [host = host_name()](const worker_info& x) {
+    return x.host == host ? waited_for_processors(x.pid) : std::nullopt;
+  };
   m.metrics = config_.parts->metrics;
   m.on_hopeless = config_.on_hopeless;
   return m;

@@ -154,6 +154,15 @@ bool is_stopped(pid_t pid) {
   return name_end != std::string::npos && name_end + 2 < line.size() && line[name_end + 2] == 'T';
 }
 
+/// Whether a child whose worker is lost has not rejoined in time. A new process in its place would
+/// have to wait for processors, too, and would have to load everything again.
+bool is_hung(const child_keeper_config& config, const child& x, caf::actor_clock::time_point now) {
+  if (!x.lost_at || now - *x.lost_at <= config.silence) return false;
+  if (now - *x.lost_at > config.starved || !x.waited_then) return true;
+  const auto waited = config.waited_of(static_cast<uint32_t>(x.pid));
+  return !waited || *waited - *x.waited_then < (now - *x.lost_at) / 5;
+}
+
 /// Kills a child that does not run, however it came to that.
 void look_at_life(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   const auto& config = self->state.config;
@@ -162,7 +171,7 @@ void look_at_life(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   else if (!x.stopped_at)
     x.stopped_at = now;
   const bool stopped = x.stopped_at && now - *x.stopped_at >= config.stopped;
-  const bool silent = x.lost_at && now - *x.lost_at > config.silence;
+  const bool silent = is_hung(config, x, now);
   if (!stopped && !silent) return;
   spdlog::warn("worker process {} worker={} pid={} killed", stopped ? "stopped" : "hung",
                x.what.name, x.pid);
@@ -222,6 +231,7 @@ void on_worker(keeper_ptr self, uint32_t pid, worker_news news) {
   const auto ours = std::ranges::find(st.children, static_cast<pid_t>(pid), &child::pid);
   if (ours != st.children.end() && lost) {
     ours->lost_at = self->clock().now();
+    ours->waited_then = st.config.waited_of(pid);
   } else if (ours != st.children.end()) {
     ours->lost_at.reset();
     if (news == worker_news::serves) ours->restarts.on_serving(self->clock().now());

@@ -2,6 +2,7 @@
 /// none behind.
 #pragma once
 
+#include "actors/machine/processor_wait.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "scheduler/membership/seat_restarts.hpp"
@@ -41,8 +42,13 @@ struct child_keeper_config {
   std::shared_ptr<suspect_board> suspects;     ///< receives the exits of children; may be null
   std::chrono::milliseconds poll_interval{50}; ///< polling interval for exited children
   std::chrono::milliseconds grace{3000};       ///< between SIGTERM and SIGKILL at shutdown
-  /// Time after which a running child counts as hung when its worker is lost and does not rejoin.
-  std::chrono::milliseconds silence{5000};
+  /// Time after which a running child counts as hung when its worker is lost and does not rejoin;
+  /// and where its threads have waited for processors meanwhile, because the machine has too much
+  /// to do.
+  std::chrono::milliseconds silence{5000}, starved{30'000};
+  /// How long the threads of a process have waited for processors so far.
+  std::function<std::optional<std::chrono::nanoseconds>(uint32_t pid)> waited_of =
+      waited_for_processors;
   /// Time after which a stopped child (SIGSTOP) is killed, because its peers wait for it.
   std::chrono::milliseconds stopped{200};
 };
@@ -54,6 +60,7 @@ struct child_keeper_state {
     caf::actor_clock::time_point start_at{};
     std::optional<caf::actor_clock::time_point>
         lost_at; ///< when its worker was lost, until it rejoins
+    std::optional<std::chrono::nanoseconds> waited_then; ///< for processors, until then
     std::optional<caf::actor_clock::time_point>
         stopped_at; ///< when it was stopped, until it continues
     scheduler::seat_restarts restarts{5, std::chrono::seconds{30}};

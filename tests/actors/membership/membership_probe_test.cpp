@@ -50,6 +50,51 @@ TEST_CASE_FIXTURE(world, "reliability A1: who answers nothing is given up, befor
   }
 }
 
+TEST_CASE("reliability A1: who waits for processors is asked for longer, until it is dead") {
+  std::chrono::nanoseconds waited{0};
+  bool known = true, waits = true;
+  membership_world w{[&](membership_config& m) {
+    m.dead = 1s;
+    m.waited_of = [&](const worker_info&) {
+      if (waits) waited += 60ms; // of each 150 that pass between two questions
+      return known ? std::optional{waited} : std::nullopt;
+    };
+  }};
+  w.want_epoch();
+  auto model = w.join("model");
+  w.join("attention");
+  w.join("attention");
+  w.join("prefill");
+  REQUIRE(w.opened.size() == 1);
+  w.advance(2s, 10ms);
+  SUBCASE("it answers at last") {
+    model.book->deaf = 4;
+    w.advance(3s, 10ms);
+    CHECK(model.book->deaf == 0);
+    CHECK(w.lost.empty());
+  }
+  SUBCASE("it never answers") {
+    model.book->deaf = 1000;
+    w.advance(700ms, 10ms);
+    CHECK(w.lost.empty());
+    w.advance(600ms, 10ms);
+    REQUIRE(w.lost.size() == 1);
+    CHECK(says(w.lost.back().second, "sent no reply for 900 ms"));
+  }
+  SUBCASE("it hangs beside a machine that has nothing to do") {
+    waits = false;
+    model.book->deaf = 1000;
+    w.advance(570ms, 10ms);
+    CHECK(w.lost.size() == 1);
+  }
+  SUBCASE("nobody knows") {
+    known = false;
+    model.book->deaf = 1000;
+    w.advance(570ms, 10ms);
+    CHECK(w.lost.size() == 1);
+  }
+}
+
 TEST_CASE_FIXTURE(world, "reliability A1: who answers the second question stays") {
   for (int i = 0; i < 5; ++i) {
     model.book->deaf = shard.book->deaf = 1;

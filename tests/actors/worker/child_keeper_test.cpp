@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <csignal>
+
 #include <poll.h>
 
 namespace lamella::actors::test {
@@ -21,6 +23,7 @@ struct keeper_stage : stage {
   tests::scratch_folder folder;
   std::filesystem::path program = folder / "program";
   std::vector<seat_failing> told;
+  bool waits = false; ///< for a processor, half of the time
   child_keeper_actor keeper;
 
   keeper_stage() {
@@ -29,6 +32,11 @@ struct keeper_stage : stage {
                   {{scheduler::worker_role::model, 1}, "model-1", {program.string()}}};
     c.secret_text = "secret";
     c.grace = 10s;
+    c.waited_of = [this](uint32_t) {
+      using std::chrono::nanoseconds;
+      return std::optional{waits ? nanoseconds{sched.clock().now().time_since_epoch()} / 2
+                                 : nanoseconds{0}};
+    };
     c.on_failing = [this](const seat_failing& x) { told.push_back(x); };
     keeper = spawn(child_keeper, std::move(c));
   }
@@ -66,7 +74,48 @@ struct keeper_stage : stage {
   }
 };
 
+/// The pid that a program wrote there; 0: none.
+uint32_t pid_in(const std::filesystem::path& file) {
+  uint32_t pid = 0;
+  std::ifstream{file} >> pid;
+  return pid;
+}
+
 } // namespace
+
+TEST_CASE_FIXTURE(
+    keeper_stage,
+    "reliability A8: a lost worker's process is killed when it hangs, and later where "
+    "it waits for processors") {
+  const auto file = folder / "pid";
+  install("echo $$ > '" + file.string() + "'; exec sleep 1000");
+  until([&] { return pid_in(file) > 0; });
+  const auto pid = pid_in(file);
+  const auto lose = [&](bool busy) {
+    waits = busy;
+    caf::anon_send(keeper, pid, worker_news::lost);
+    settle();
+    return sched.clock().now();
+  };
+  SUBCASE("it hangs") {
+    const auto lost = lose(false);
+    until([&] { return pid_in(file) != pid; });
+    CHECK(sched.clock().now() - lost > 5s);
+  }
+  SUBCASE("it waits for processors") {
+    const auto lost = lose(true);
+    until([&] { return pid_in(file) != pid; });
+    CHECK(sched.clock().now() - lost > 30s);
+  }
+  SUBCASE("it waits, and is back") {
+    lose(true);
+    advance(20s, 250ms);
+    caf::anon_send(keeper, pid, worker_news::joined);
+    advance(60s, 250ms);
+    CHECK(pid_in(file) == pid);
+    CHECK(kill(static_cast<pid_t>(pid), 0) == 0);
+  }
+}
 
 TEST_CASE_FIXTURE(keeper_stage,
                   "reliability A8: a worker process that ends at once, or cannot be started, is "
