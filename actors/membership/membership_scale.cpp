@@ -271,14 +271,17 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
 caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
                                   const scale_effects& effects) {
   auto& st = self->state;
-  const auto found = std::ranges::find_if(st.members, [&](const auto& m) {
-    return m.second.info.name == x.worker || m.second.info.seat == x.worker;
-  });
-  if (found == st.members.end()) return nobody_to_drain(st, x.worker);
-  if (found->second.info.here)
-    return refused(st, found->second.info.role,
+  const auto seats = seats_named(st, x.worker);
+  if (seats.empty()) return nobody_to_drain(st, x.worker);
+  const auto& where = seats.front();
+  const auto& info = st.members.at(where).info;
+  if (seats.size() > 1)
+    return refused(st, info.role,
+                   "several workers are named '" + x.worker + "': give a seat, " + info.seat
+                       + " for example");
+  if (info.here)
+    return refused(st, info.role,
                    "'" + x.worker + "' is of the service's own process; change the pool's size");
-  const auto where = found->first;
   const bool leaves = is_leaving(st, where);
   const bool serves = leaves || (st.open && is_needed(st, where));
   const auto what = serves ? part_with(st, where) : resized_part{where.role};
@@ -307,9 +310,8 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   const auto next = follows ? std::nullopt : better_plan(st);
   // A spare takes its part, or others have room for its work.
   if (next && !has_part(next->plan, where)) {
-    tell(event_kind::worker_draining,
-         {{"seat", found->second.info.seat}, {"worker", found->second.info.name}});
-    effects.consider("worker " + found->second.info.name + " is drained");
+    tell(event_kind::worker_draining, {{"seat", info.seat}, {"worker", info.name}});
+    effects.consider("worker " + info.name + " is drained");
     return answer;
   }
   if (!lower) {

@@ -69,6 +69,15 @@ std::vector<scheduler::worker_role> lacking_roles(const membership_state& st,
 
 } // namespace
 
+std::vector<seat> seats_named(const membership_state& st, const std::string& name) {
+  std::vector<seat> found;
+  for (const auto& [where, m] : st.members) {
+    if (m.info.seat == name) return {where};
+    if (m.info.name == name) found.push_back(where);
+  }
+  return found;
+}
+
 void changed(membership_ptr self) {
   const auto& st = self->state;
   if (!st.config.on_change) return;
@@ -76,6 +85,8 @@ void changed(membership_ptr self) {
   std::set<seat> slow, fenced;
   for (const auto& [where, m] : st.members) {
     if (m.info.slow) slow.insert(where);
+    if (m.fenced_at) fenced.insert(where);
+  }
   const auto& shape = st.config.shape;
   const auto parity = static_cast<uint32_t>(shape.parity.size());
   for (const auto role : {scheduler::worker_role::model, scheduler::worker_role::attention,
@@ -85,8 +96,6 @@ void changed(membership_ptr self) {
                                          scheduler::size_of(st.wanted, role));
   st.config.on_change({st.config.seats,
                        ready,
-    if (m.fenced_at) fenced.insert(where);
-  }
                        lacking_roles(st, ready),
                        {{scheduler::worker_role::model, shape.replicas},
                         {scheduler::worker_role::attention, shape.shards + parity},

@@ -7,6 +7,9 @@
 
 namespace lamella::actors {
 
+/// The seat of that name, or the seats of all workers of that name.
+std::vector<scheduler::seat> seats_named(const membership_state& st, const std::string& name);
+
 /// Reports the current workers to all listeners.
 void changed(membership_self::stateful_pointer<membership_state> self);
 

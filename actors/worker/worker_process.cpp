@@ -349,7 +349,10 @@ session_end worker_process::session::serve() {
         [&](const caf::down_msg& down) {
           over = true;
           if (down.source == caf::actor_cast<caf::actor_addr>(reached_.door)) {
-            spdlog::warn("control process lost reason=\"{}\"", explain(system_, down.reason));
+            if (down.reason == caf::exit_reason::user_shutdown)
+              spdlog::info("the service has stopped");
+            else
+              spdlog::warn("control process lost reason=\"{}\"", explain(system_, down.reason));
             result = session_end::lost;
             return;
           }

@@ -6,11 +6,14 @@
 namespace lamella::cli {
 
 net::http_url admin_choice::url() const {
+  const command_error wrong{exit_usage, "--admin: '" + address + "' is not HOST:PORT",
+                            "write it as 127.0.0.1:8001"};
+  const auto colon = address.rfind(':'), bracket = address.rfind(']');
+  if (colon == address.npos || (bracket != address.npos && colon < bracket)) throw wrong;
   try {
     return server_choice{"http://" + address, {}}.address();
   } catch (const command_error&) {
-    throw command_error{exit_usage, "--admin: '" + address + "' is not HOST:PORT",
-                        "write it as 127.0.0.1:8001"};
+    throw wrong;
   }
 }
 

@@ -146,11 +146,12 @@ int serve(const configuration_flags& flags) {
   const auto made = load_configuration(flags);
   const auto& options = made.value;
   tune_heap();
-  allow_open_files();
+  const auto files = allow_open_files();
   const service_manager manager;
   signal_watch signals;
   std::atomic<bool> failed{false};
   configure_log(options.log);
+  warn_of_few_files(files);
 
   actors::node n{options};
   n.on_end([&](bool broken) {

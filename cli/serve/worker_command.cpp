@@ -149,16 +149,27 @@ void bind_process(const std::string& processors) {
   }
 }
 
+/// The default address is for workers on the service's own host.
+void warn_of_listen(const worker_flags& flags) {
+  const auto join = config::parse_address(flags.join), data = config::parse_address(flags.listen);
+  if (join && data && !config::is_loopback(join->host) && config::is_loopback(data->host))
+    spdlog::warn("workers on other hosts cannot reach this one at {}: give --listen an address of "
+                 "this host, or 0.0.0.0:0",
+                 flags.listen);
+}
+
 /// Joins again and again until there is a reason not to. Returns the exit code.
 int work(const worker_flags& flags) {
   mallopt(M_ARENA_MAX, 1);
-  allow_open_files();
+  const auto files = allow_open_files();
   if (flags.parent != 0) tie_to(static_cast<pid_t>(flags.parent));
   bind_process(flags.processors);
   signal_watch signals;
   const auto log = log_of(flags);
   auto options = options_of(flags);
   configure_log(log, false, options.name);
+  warn_of_few_files(files);
+  warn_of_listen(flags);
   const auto secret = secret_of(flags);
   actors::worker_process process{std::move(options), secret,
                                  actors::data_plane_links(flags.listen)};

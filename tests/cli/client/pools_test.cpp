@@ -1,5 +1,6 @@
 // Pools of a running server as operators see and change them: the real binary, and a server that
 // says what a test wants.
+#include "cli/client/admin.hpp"
 #include "cli/client/pools.hpp"
 #include "cli/client/watch.hpp"
 #include "tests/cli/client/fake_admin.hpp"
@@ -50,6 +51,16 @@ std::string workers(uint32_t incarnation, const char* more = "") {
 }
 
 } // namespace
+
+TEST_CASE("an admin listener is a host and a port") {
+  for (const char* wrong : {"127.0.0.1", "127.0.0.1:", ":8001", "127.0.0.1:70000", "a b:1", ""}) {
+    CAPTURE(wrong);
+    const admin_choice choice{wrong, {}};
+    CHECK_THROWS_WITH_AS(choice.url(), doctest::Contains("is not HOST:PORT"), command_error);
+  }
+  const admin_choice choice{"[::1]:8001", {}};
+  CHECK(choice.url().port == 8001);
+}
 
 TEST_CASE("The page of pools shows sizes, states and reasons") {
   CHECK(pools_page(parse_json(R"({"version":1,"epoch":7,"pools":[
