@@ -249,9 +249,10 @@ uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tok
     throw prompt_too_long(prompt_tokens, *limits.prompt_tokens, std::string(prompt_field));
   const uint64_t room = context > prompt_tokens ? context - prompt_tokens : 0;
   const uint64_t least = std::max<uint64_t>(params.min_tokens, 1);
-  if (params.max_tokens ? *params.max_tokens > room : least > room)
+  const uint64_t answer = params.max_tokens.value_or(least); // 0: the prompt alone must fit
+  if (prompt_tokens > context || answer > room)
     throw context_length_exceeded(
-        prompt_tokens, params.max_tokens.value_or(least), context,
+        prompt_tokens, answer, context,
         std::string(room > 0 && params.max_tokens ? params.max_tokens_field : prompt_field),
         params.max_tokens_field);
   generation_params resolved = params;

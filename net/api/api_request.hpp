@@ -22,8 +22,9 @@ void refuse_rest_of_format(const chat_request& request);
 /// The number of tokens each choice may generate, given the prompt length: the requested one, else
 /// what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
 /// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`
-/// (of the prompt, or where that alone would fit, of the answer's length), and invalid_value when n
-/// x prompts x the result breaks limits.tokens_per_request or min_tokens exceeds the result.
+/// (of the prompt, or where that alone would fit, of the answer's length; a prompt without an
+/// answer may fill it), and invalid_value when n x prompts x the result breaks
+/// limits.tokens_per_request or min_tokens exceeds the result.
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field = "messages");

@@ -73,11 +73,12 @@ api_error unsupported_endpoint(std::string message) {
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param, std::string_view answer_field) {
   const bool fits = prompt_tokens < context;
-  return too_long(std::move(param), {prompt_tokens, fits ? max_tokens : 0, context},
-                  "the prompt has " + std::to_string(prompt_tokens) + " tokens and "
-                      + std::to_string(max_tokens)
+  const auto answer = " and " + std::to_string(max_tokens)
                       + " more were requested: shorten the prompt or lower "
-                      + std::string{answer_field});
+                      + std::string{answer_field};
+  return too_long(std::move(param), {prompt_tokens, fits ? max_tokens : 0, context},
+                  "the prompt has " + std::to_string(prompt_tokens) + " tokens"
+                      + (max_tokens > 0 ? answer : ": shorten it"));
 }
 
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param) {

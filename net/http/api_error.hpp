@@ -47,7 +47,8 @@ api_error unsupported_parameter(std::string param, std::string message);
 api_error unsupported_endpoint(std::string message);
 /// Gives the prompt, the requested answer, and the context of the model, all in tokens, with the
 /// phrase "maximum context length" that clients search for; on /v1/messages with Anthropic's.
-/// `answer_field`: the field with the length of the answer.
+/// `answer_field`: the field with the length of the answer. `max_tokens` 0: the prompt alone is too
+/// long.
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param = "messages",
                                   std::string_view answer_field = "max_tokens");

@@ -64,6 +64,9 @@ TEST_CASE("Bodies that are wrong get 4xx with a message, and nothing else breaks
       {R"({"prompt":"x"})", 400, ""},
       {R"({"model":"tiny","prompt":)" + token_list(600, 1) + "}", 400, "context_length_exceeded"},
       {text + R"(,"max_tokens":600})", 400, "context_length_exceeded"},
+      {R"({"model":"tiny","echo":true,"logprobs":1,"max_tokens":0,"prompt":)" + token_list(600, 1)
+           + "}",
+       400, "context_length_exceeded"},
       {text + ",\"user\":" + std::string(100, '[') + std::string(100, ']') + "}", 400,
        "invalid_json"},
   };

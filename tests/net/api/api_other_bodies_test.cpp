@@ -167,6 +167,27 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   CHECK(resolve_max_tokens(p, 10, 1000, 2, limits) == 5); // those that are drawn, not told
 }
 
+TEST_CASE("a prompt without an answer fills the context at most") {
+  api_limits limits;
+  generation_params p;
+  p.max_tokens = 0;
+  CHECK(resolve_max_tokens(p, 1000, 1000, 1, limits, "prompt") == 0);
+  limits.prompt_tokens = 2000; // what the operator allows does not make the context larger
+  for (const uint64_t tokens : {1001, 1500}) {
+    const failure f = failure_of([&] { resolve_max_tokens(p, tokens, 1000, 1, limits, "prompt"); });
+    CHECK(f.status == 400);
+    CHECK(f.code == "context_length_exceeded");
+    CHECK(f.param == "prompt");
+    CHECK(f.message
+          == "This model's maximum context length is 1000 tokens. However, the prompt has "
+                 + std::to_string(tokens) + " tokens: shorten it");
+  }
+  const auto scored = parse_completion_request(
+      legacy(R"("max_tokens":0,"echo":true,"logprobs":1,"n":2,"stream":true)"), limits);
+  CHECK(failure_of([&] { resolve_max_tokens(scored.params, 1001, 1000, 1, limits); }).code
+        == "context_length_exceeded");
+}
+
 TEST_CASE("tokenize takes a prompt or messages, detokenize ids") {
   CHECK(parse_tokenize_request(R"({"prompt":""})", {}).prompt == "");
   const tokenize_request r = parse_tokenize_request(

@@ -223,6 +223,8 @@ TEST_CASE("a full context is told to clients of /v1/messages in Anthropic's word
         == "prompt is too long: 30 tokens > 25 maximum");
   CHECK(message_of(context_length_exceeded(25, 1, 25))
         == "prompt is too long: 25 tokens > 25 maximum");
+  CHECK(message_of(context_length_exceeded(26, 0, 25))
+        == "prompt is too long: 26 tokens > 25 maximum");
   CHECK(
       message_of(context_length_exceeded(10, 20, 25))
       == "input length and `max_tokens` exceed context limit: 10 + 20 > 25, decrease input length "
