@@ -66,6 +66,38 @@ void write_chat_logprobs(json_writer& w, const std::vector<token_logprobs>* entr
   w.null_member("refusal").end_object();
 }
 
+/// A token as the legacy API names it: a part of a character by its bytes, so that tokens which no
+/// text tells apart have names of their own: `bytes:\xe6\x97`.
+std::string legacy_name(std::string_view bytes) {
+  if (valid_utf8(bytes) == bytes) return std::string{bytes};
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string name = "bytes:";
+  for (const char c : bytes) {
+    const unsigned byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7F && c != '\\')
+      name += c;
+    else
+      name.append("\\x").append({digits[byte >> 4], digits[byte & 15]});
+  }
+  return name;
+}
+
+/// By name the best alternatives and the token itself, which has its own value also where another
+/// one has the same name.
+void write_legacy_top(json_writer& w, const token_logprobs& entry, double logprob) {
+  const auto own = legacy_name(entry.bytes);
+  std::vector<std::string> names; // a key stands once
+  w.begin_object();
+  const auto add = [&](std::string name, double value) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    w.member(name, finite(name == own ? logprob : value));
+    names.push_back(std::move(name));
+  };
+  for (const token_alternative& other : entry.top) add(legacy_name(other.bytes), other.logprob);
+  add(own, logprob);
+  w.end_object();
+}
+
 /// Four parallel arrays, where the token itself is always one of the alternatives; returns the
 /// offset after the last token.
 uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>* entries,
@@ -76,7 +108,7 @@ uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>
     return offset;
   }
   w.begin_object().key("tokens").begin_array();
-  for (const token_logprobs& entry : *entries) w.value(entry.bytes);
+  for (const token_logprobs& entry : *entries) w.value(legacy_name(entry.bytes));
   w.end_array().key("token_logprobs").begin_array();
   for (const token_logprobs& entry : *entries) {
     if (entry.logprob)
@@ -86,22 +118,10 @@ uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>
   }
   w.end_array().key("top_logprobs").begin_array();
   for (const token_logprobs& entry : *entries) {
-    if (!entry.logprob) {
+    if (entry.logprob)
+      write_legacy_top(w, entry, *entry.logprob);
+    else
       w.null();
-      continue;
-    }
-    w.begin_object();
-    std::vector<std::string> names; // two tokens may look the same as text; a key stands once
-    for (const token_alternative& other : entry.top) {
-      std::string name = valid_utf8(other.bytes);
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      w.member(name, finite(other.logprob));
-      names.push_back(std::move(name));
-    }
-    const auto own = valid_utf8(entry.bytes);
-    if (std::find(names.begin(), names.end(), own) == names.end())
-      w.member(own, finite(*entry.logprob));
-    w.end_object();
   }
   w.end_array().key("text_offset").begin_array();
   for (const token_logprobs& entry : *entries) {

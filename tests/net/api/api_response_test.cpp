@@ -71,7 +71,7 @@ TEST_CASE("a legacy answer has text, and logprobs as four arrays") {
       == R"({"id":"cmpl-1","object":"text_completion","created":1700000000,"model":"m",)"
          R"("system_fingerprint":"lamella-1.2.3-0badcafe","service_tier":"default","choices":)"
          R"([{"index":3,"text":"x theé","logprobs":{"tokens":["x"," the","é"],"token_logprobs":)"
-         "[null,-0.5,-1.0],\"top_logprobs\":[null,{\" the\":-0.5,\"\uFFFD\":-9999.0},{\"é\":-1.0}],"
+         R"([null,-0.5,-1.0],"top_logprobs":[null,{" the":-0.5,"bytes:\\xc3":-9999.0},{"é":-1.0}],)"
          R"("text_offset":[0,1,5]},"finish_reason":"stop","stop_reason":2}],"usage":)"
              + usage_text + "}");
 }
@@ -89,6 +89,25 @@ TEST_CASE("a legacy answer tells the token itself beside the best ones, once") {
   stream_chunks chunks(stream_chunks::style::completion, head, false, false);
   CHECK(chunks.text(0, "abc", &*choice.logprobs).find(R"("y":-1.0,"a":-3.0})")
         != std::string::npos);
+}
+
+TEST_CASE("a legacy answer names parts of characters by their bytes, each with its own value") {
+  response_choice choice;
+  choice.text = "\u65E5\uFFFD";
+  choice.logprobs = {{"\xE6\x97", -0.5, {{"\xE6\x97", -0.5}, {"\xE6", -1}, {"\xE6\x98", -2}}},
+                     {"\xA5", -3, {{"\x97", -0.25}, {"\uFFFD", -1}}},
+                     {" \xE6\n\\", -4, {}},
+                     {"a", -5, {{"a", -1}, {"b", -2}}}}; // the first is another token's
+  const std::string expected =
+      R"("tokens":["bytes:\\xe6\\x97","bytes:\\xa5","bytes: \\xe6\\x0a\\x5c","a"],)"
+      R"("token_logprobs":[-0.5,-3.0,-4.0,-5.0],"top_logprobs":[)"
+      R"({"bytes:\\xe6\\x97":-0.5,"bytes:\\xe6":-1.0,"bytes:\\xe6\\x98":-2.0},)"
+      "{\"bytes:\\\\x97\":-0.25,\"\uFFFD\":-1.0,\"bytes:\\\\xa5\":-3.0},"
+      R"({"bytes: \\xe6\\x0a\\x5c":-4.0},{"a":-5.0,"b":-2.0}])";
+  const auto body = completion_body(head, std::span(&choice, 1), usage);
+  CHECK(body.find(expected) != std::string::npos);
+  stream_chunks chunks(stream_chunks::style::completion, head, false, false);
+  CHECK(chunks.text(0, choice.text, &*choice.logprobs).find(expected) != std::string::npos);
 }
 
 TEST_CASE("the metrics object is there when asked for") {
@@ -326,8 +345,8 @@ TEST_CASE("an echoed prompt's offsets count the text that is returned, and null 
   choice.logprobs = std::vector<token_logprobs>{
       {"<s>", std::nullopt, {}, 0}, {"h", -1, {}, 1}, {"\xC3", -2, {}, 1}, {"\xA9", -3, {}, 0}};
   const auto body = completion_body(head, std::span(&choice, 1), usage);
-  CHECK(body.find("\"token_logprobs\":[null,-1.0,-2.0,-3.0],\"top_logprobs\":[null,{\"h\":-1.0},"
-                  "{\"\uFFFD\":-2.0},{\"\uFFFD\":-3.0}],\"text_offset\":[0,0,1,2]")
+  CHECK(body.find(R"("token_logprobs":[null,-1.0,-2.0,-3.0],"top_logprobs":[null,{"h":-1.0},)"
+                  R"({"bytes:\\xc3":-2.0},{"bytes:\\xa9":-3.0}],"text_offset":[0,0,1,2])")
         != std::string::npos);
 }
 
