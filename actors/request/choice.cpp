@@ -78,12 +78,15 @@ void choice::push(const sampled_token& drawn, finish reason) {
     close(reason);
     return;
   }
+  // A code point that is held back until it is complete begins where its first token does.
+  const uint32_t held = detokenizer_.held() > 0 ? 1 : 0;
+  const auto text = detokenizer_.push(drawn.token);
   if (wants_logprobs_) {
     auto& entry = pending_.logprobs.emplace_back(describe(*text_, before, drawn));
-    if (skips_specials_ && text_->is_special(drawn.token)) entry.code_points = 0;
+    entry.code_points = code_points_of(text) + (detokenizer_.held() > 0 ? 1 : 0) - held;
   }
   if (reasoning_ && reasoning_->reasons()) ++reasoning_tokens_;
-  hear(detokenizer_.push(drawn.token));
+  hear(text);
   if (!over() && reason != finish::none) close(reason);
 }
 

@@ -1,5 +1,7 @@
 #include "actors/request/logprobs.hpp"
 
+#include "base/utf8.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -11,13 +13,13 @@ namespace {
 /// JSON has no infinity: what the API says instead of it.
 double finite_logprob(float x) { return std::isfinite(x) ? double{x} : -9999.0; }
 
-bool begins_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
-
-uint32_t code_points(std::string_view utf8) {
-  return static_cast<uint32_t>(std::count_if(utf8.begin(), utf8.end(), begins_code_point));
-}
-
 } // namespace
+
+uint32_t code_points_of(std::string_view utf8) {
+  return static_cast<uint32_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
 
 net::token_logprobs describe(const model::tokenizer& text, std::optional<token_id> before,
                              const sampled_token& drawn) {
@@ -36,27 +38,34 @@ prompt_echo::prompt_echo(const model::tokenizer& tokens, prompt_scores_ptr score
   text_ += unfinished;
 }
 
+/// The code points, as the text is written, that begin before `end` and were not counted so far: a
+/// byte that belongs to none is one, U+FFFD.
+uint32_t prompt_echo::count_to(size_t end) {
+  uint32_t count = 0;
+  for (; counted_ < end; ++count) counted_ += decode_utf8(text_, counted_).bytes;
+  return count;
+}
+
 /// Code points of the text that a token of these bytes stands for. Where a tokeniser changes text
 /// before it cuts it, they are as many as those of the token, as long as there are any.
 uint32_t prompt_echo::take(std::string_view bytes, token_id token) {
   const auto rest = std::string_view{text_}.substr(at_);
   if (rest.starts_with(bytes)) {
     at_ += bytes.size();
-    return code_points(bytes);
+    return count_to(at_);
   }
   if (tokens_->is_special(token)) return 0;
   uint32_t taken = 0;
-  for (auto left = code_points(bytes); left > 0 && at_ < text_.size(); --left, ++taken) do
-      ++at_;
-    while (at_ < text_.size() && !begins_code_point(text_[at_]));
+  for (auto left = code_points_of(bytes); left > 0 && counted_ < text_.size(); --left)
+    taken += count_to(counted_ + 1);
+  if (taken > 0) at_ = counted_;
   return taken;
 }
 
 echo_piece prompt_echo::next(size_t least) {
   echo_piece piece;
   const auto from = std::min(at_, shown_);
-  for (size_t i = 0; !done() && (i < least || (at_ < shown_ && !begins_code_point(text_[at_])));
-       ++i, ++next_) {
+  for (size_t i = 0; !done() && (i < least || (at_ < shown_ && at_ < counted_)); ++i, ++next_) {
     std::optional<token_id> before;
     if (next_ == 1) before = scores_->first;
     if (next_ > 1) before = scores_->rest[next_ - 2].token;

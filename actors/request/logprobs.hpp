@@ -10,9 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lamella::actors {
+
+/// Of text that is valid UTF-8.
+uint32_t code_points_of(std::string_view utf8);
 
 /// What a token adds to the text that ends with `before`, and how likely it was.
 net::token_logprobs describe(const model::tokenizer& text, std::optional<token_id> before,
@@ -49,14 +53,16 @@ public:
   echo_piece next(size_t least);
 
 private:
+  uint32_t count_to(size_t end);
   uint32_t take(std::string_view bytes, token_id token);
 
   const model::tokenizer* tokens_;
   prompt_scores_ptr scores_;
-  std::string text_; ///< with the unfinished character
-  size_t shown_ = 0; ///< bytes of it that are the text
-  size_t at_ = 0;    ///< bytes that the tokens so far stand for
-  size_t next_ = 0;  ///< token
+  std::string text_;   ///< with the unfinished character
+  size_t shown_ = 0;   ///< bytes of it that are the text
+  size_t at_ = 0;      ///< bytes that the tokens so far stand for
+  size_t counted_ = 0; ///< bytes of the code points that begin within them
+  size_t next_ = 0;    ///< token
   uint32_t alternatives_;
 };
 

@@ -1,5 +1,6 @@
 // What a choice says of its tokens, and where it ends.
 #include "actors/request/choice.hpp"
+#include "actors/request/logprobs.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 
 #include <doctest/doctest.h>
@@ -79,10 +80,40 @@ TEST_CASE("tokens that the text leaves out take no room in it") {
     c.close(finish::length);
     const auto piece = c.take();
     REQUIRE(piece.logprobs.size() == 3);
-    CHECK(piece.logprobs[1].code_points == (skips ? std::optional{0u} : std::nullopt));
-    CHECK_FALSE(piece.logprobs[2].code_points);
+    CHECK(piece.logprobs[1].code_points == code_points_of(piece.text) - 2);
+    CHECK(piece.logprobs[2].code_points == 1u);
     CHECK((piece.text == "ab") == skips);
   }
+}
+
+TEST_CASE("a token has the code points that begin with it in the text as it is written") {
+  const auto service = tiny_service();
+  const auto of = [&](const std::string& bytes, const std::string& before = {}) {
+    net::generation_params params;
+    params.logprobs = 0;
+    choice c{*service.text, params, {}, nullptr, before};
+    for (const char byte : bytes) {
+      sampled_token drawn;
+      drawn.token = byte_token(byte);
+      c.push(drawn, finish::none);
+    }
+    c.close(finish::length);
+    std::vector<uint32_t> result;
+    const auto piece = c.take();
+    uint32_t sum = before.empty() ? 0 : 1; // what is begun before is counted there
+    for (const auto& x : piece.logprobs) sum += result.emplace_back(x.code_points.value_or(99));
+    CHECK(sum == code_points_of(piece.text));
+    return result;
+  };
+  using counts = std::vector<uint32_t>;
+  CHECK(of("a\xC3\xA9z") == counts{1, 1, 0, 1});
+  CHECK(of("\xA9|1") == counts{1, 1, 1});    // U+FFFD|1
+  CHECK(of("\xA9\xA9") == counts{1, 1});     // one each
+  CHECK(of("\xE2\x82(") == counts{1, 0, 1}); // one for both, then (
+  CHECK(of("\xE2\xE2\x82\xAC") == counts{1, 1, 0, 0});
+  CHECK(of("a\xE2\x82") == counts{1, 1, 0});
+  CHECK(of("\xA9!", "\xC3") == counts{0, 1});
+  CHECK(of("!", "\xC3") == counts{1});
 }
 
 TEST_CASE("stop strings and stop tokens end the text beside tools, and no call") {

@@ -85,6 +85,24 @@ TEST_CASE("a character that the prompt leaves unfinished is told with what compl
   CHECK(code_points(piece) == std::vector<uint32_t>{1, 1});
 }
 
+TEST_CASE("what is no character of an echo has the place that U+FFFD takes in its text") {
+  const auto service = tiny_service();
+  const auto counts_of = [&](const std::string& text) {
+    prompt_echo echo{*service.text, scores_of(text), text, "", 0};
+    return code_points(echo.next(9));
+  };
+  using counts = std::vector<uint32_t>;
+  CHECK(counts_of("\xA9|1") == counts{1, 1, 1});
+  CHECK(counts_of("\xE2\x82(\x80") == counts{1, 0, 1, 1});
+  CHECK(counts_of("\xE2\xE2\x82\xAC\xFF") == counts{1, 1, 0, 0, 1});
+  prompt_echo ends{*service.text, scores_of("\xA9\xE2\x82"), "\xA9", "\xE2\x82", 0};
+  CHECK(code_points(ends.next(9)) == counts{1, 1, 0});
+  // They do not hold a piece together, either.
+  const std::string many(20, '\x80');
+  prompt_echo pieces{*service.text, scores_of(many), many, "", 0};
+  CHECK(pieces.next(3).text.size() == 3);
+}
+
 TEST_CASE("text that a tokeniser changes has as many places as it has characters") {
   const auto service = tiny_service();
   prompt_echo echo{*service.text, scores_of("abcd"), "\xC3\x84 c", "", 0};
