@@ -87,6 +87,13 @@ constexpr std::array prefix_rows{
     prefix_row{"/ui/", api_route::page, methods::get, false},
 };
 
+/// What clients of the Responses API send to a path of one word, as `compact` and `input_tokens`:
+/// it is no response, whose ids begin otherwise.
+bool asks_for_more_of_responses(std::string_view method, const prefix_row& match,
+                                std::string_view rest) {
+  return match.route == api_route::response && method == "POST" && !rest.starts_with("resp_");
+}
+
 constexpr std::string_view admin_prefix = "/admin/";
 
 const char* names_of(methods allowed) {
@@ -129,7 +136,8 @@ api_route_match find_route(std::string_view method, std::string_view path) {
     if (!canonical.starts_with(candidate.path)) continue;
     const auto rest = canonical.substr(candidate.path.size());
     auto id = percent_decode(rest);
-    if (!id || id->empty() || (!candidate.slashes && rest.find('/') != rest.npos))
+    if (!id || id->empty() || (!candidate.slashes && rest.find('/') != rest.npos)
+        || asks_for_more_of_responses(method, candidate, rest))
       throw route_not_found(method, path, instead_of(canonical));
     check_method(method, candidate.allowed);
     return {candidate.route, std::move(*id), names_of(candidate.allowed)};

@@ -77,8 +77,9 @@ TEST_CASE("a route of another API says what does the same here") {
   };
   for (const char* path : {"/api/chat", "/api/generate"})
     CHECK_MESSAGE(message("POST", path).find("/v1/chat/completions") != std::string::npos, path);
-  CHECK(message("POST", "/v1/responses/resp_1/cancel").find("POST /v1/responses,")
-        != std::string::npos);
+  for (const char* path : {"/v1/responses/resp_1/cancel", "/v1/responses/input_tokens",
+                           "/v1/responses/compact", "/v1/responses/compact/"})
+    CHECK_MESSAGE(message("POST", path).find("POST /v1/responses,") != std::string::npos, path);
   CHECK(message("GET", "/v1/messages/batches").find("POST /v1/messages ") != std::string::npos);
   for (const char* path : {"/v1/responsesx", "/v1/batches", "/apix"})
     CHECK_MESSAGE(message("POST", path).find("this server has") == std::string::npos, path);
