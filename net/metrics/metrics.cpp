@@ -3,7 +3,10 @@
 #include "net/metrics/metrics_text.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
+#include <optional>
+#include <string>
 
 namespace lamella::net {
 
@@ -299,6 +302,51 @@ void metrics::set_load_progress(std::string_view phase, double ratio) {
 
 // --- scraping
 
+namespace {
+
+std::string_view without_blanks(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+/// The highest q of a media range in an Accept header, which is in lower case; nothing where the
+/// header does not name the range.
+std::optional<double> quality_of(std::string_view accept, std::string_view range) {
+  std::optional<double> best;
+  while (!accept.empty()) {
+    auto item = accept.substr(0, accept.find(','));
+    accept.remove_prefix(std::min(accept.size(), item.size() + 1));
+    double q = 1;
+    auto end = item.find(';');
+    if (without_blanks(item.substr(0, end)) != range) continue;
+    while (end != item.npos) {
+      item.remove_prefix(end + 1);
+      end = item.find(';');
+      const auto parameter = without_blanks(item.substr(0, end));
+      if (parameter.starts_with("q="))
+        std::from_chars(parameter.data() + 2, parameter.data() + parameter.size(), q);
+    }
+    best = std::max(best.value_or(0), q);
+  }
+  return best;
+}
+
+/// Whether a client that sends this Accept header names OpenMetrics, and likes it no less than
+/// plain text.
+bool prefers_openmetrics(std::string_view accept) {
+  std::string text(accept);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const auto open = quality_of(text, "application/openmetrics-text").value_or(0);
+  if (open <= 0) return false;
+  for (const char* range : {"text/plain", "text/*", "*/*"})
+    if (const auto plain = quality_of(text, range)) return open >= *plain;
+  return true;
+}
+
+} // namespace
+
 metrics::page metrics::scrape(std::string_view accept,
                               std::chrono::steady_clock::time_point now) const {
   impl_->tell_busy(now);
@@ -312,7 +360,7 @@ metrics::page metrics::scrape(std::string_view accept,
   for (auto& family : families)
     std::sort(family.metric.begin(), family.metric.end(),
               [](const auto& a, const auto& b) { return a.label < b.label; });
-  if (accept.find("application/openmetrics-text") != std::string_view::npos)
+  if (prefers_openmetrics(accept))
     return {"application/openmetrics-text; version=1.0.0; charset=utf-8",
             openmetrics_text(families)};
   return {"text/plain; version=0.0.4; charset=utf-8", prometheus_text(families)};

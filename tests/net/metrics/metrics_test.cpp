@@ -327,6 +327,30 @@ TEST_CASE("both text formats are served, and label values are escaped") {
   CHECK(open.body.find("# TYPE vllm:iteration_tokens_total histogram\n") != std::string::npos);
 }
 
+TEST_CASE("the text format is the one that the Accept header prefers") {
+  const metrics m(settings());
+  const auto opens = [&](std::string_view accept) {
+    return m.scrape(accept).content_type.starts_with("application/openmetrics-text");
+  };
+  const std::string open = "application/openmetrics-text";
+  const std::vector<std::string> preferred{open,
+                                           open + ";q=0.1",
+                                           open + "; q=0.5 , text/plain;q=0.5",
+                                           "text/plain;q=0.2," + open,
+                                           open + ";version=1.0.0," + open
+                                               + ";version=0.0.1;q=0.75,text/plain;q=0.8,*/*;q=0.1",
+                                           "APPLICATION/OpenMetrics-Text;Q=0.5,*/*;q=0.1"};
+  for (const auto& accept : preferred) CHECK_MESSAGE(opens(accept), accept);
+  const std::vector<std::string> others{open + ";q=0.1, text/plain;q=0.9",
+                                        open + ";q=0.5,*/*",
+                                        open + ";q=0",
+                                        open + "2",
+                                        open + ";q=0.5,text/*;q=0.6,*/*;q=0.1",
+                                        "*/*",
+                                        ""};
+  for (const auto& accept : others) CHECK_MESSAGE(!opens(accept), accept);
+}
+
 TEST_CASE("some samples may be asked for alone, by their whole names") {
   metrics m(settings());
   m.tokens_generated(7);
