@@ -103,7 +103,8 @@ api_error bad_request(std::string message) { return bad("", "", std::move(messag
 
 api_error invalid_api_key() {
   return make(401, "authentication_error", "invalid_api_key",
-              "missing or wrong API key: send it as \"Authorization: Bearer KEY\"");
+              "missing or wrong API key: send it as \"Authorization: Bearer KEY\" or as "
+              "\"x-api-key: KEY\"");
 }
 
 api_error insufficient_permissions(std::string message) {
