@@ -50,6 +50,21 @@ void refuse_other_names(json_object_reader& body) {
                                                          + std::string(here));
 }
 
+/// Characters of valid UTF-8, as OpenAI's API states bounds in.
+size_t code_points_in(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string read_characters(const json_value& value, const std::string& path, size_t most) {
+  auto text = json_string(value, path);
+  if (const auto count = code_points_in(text); count > most)
+    throw invalid_value(path, path + " must be a string of at most " + std::to_string(most)
+                                  + " characters, not of " + std::to_string(count)
+                                  + ": shorten it");
+  return text;
+}
+
 /// Up to 16 pairs of strings, which are repeated in the answer.
 std::string read_metadata(json_object_reader& body) {
   const auto* value = body.find("metadata");
@@ -63,9 +78,9 @@ std::string read_metadata(json_object_reader& body) {
                                         + " members, at most " + std::to_string(metadata_max)
                                         + " are allowed");
   for (const auto& [key, text] : *members) {
-    if (key.size() > 64)
-      throw invalid_value("metadata", "metadata has a key of more than 64 bytes: shorten it");
-    json_string(text, "metadata." + key, {0, 512});
+    if (code_points_in(key) > 64)
+      throw invalid_value("metadata", "metadata has a key of more than 64 characters: shorten it");
+    read_characters(text, "metadata." + key, 512);
   }
   return to_json(*value);
 }
@@ -159,7 +174,8 @@ std::optional<std::string> read_facts(json_object_reader& body, const api_limits
   facts.store = body.optional<bool>("store").value_or(true);
   facts.previous_id = body.optional_string("previous_response_id", {1, 128}).value_or("");
   const auto text = [&](const char* name, std::string& member) {
-    if (auto x = body.optional_string(name, {0, 512})) member = to_json(json_value(std::move(*x)));
+    if (const auto* x = body.find(name))
+      member = to_json(json_value(read_characters(*x, name, 512)));
   };
   text("user", facts.user);
   text("safety_identifier", facts.safety_identifier);

@@ -150,3 +150,17 @@ TEST_CASE("a response that continues another one needs no input") {
   }
   CHECK(parse_responses_request(R"({"model":"m",)" + more + "}", {}).chat.messages.empty());
 }
+
+TEST_CASE("bounds of metadata and names are told and counted in characters, as OpenAI has them") {
+  const auto of = [](size_t characters) { // of two bytes each
+    std::string text;
+    while (characters-- > 0) text += "é";
+    return text;
+  };
+  CHECK(refused(R"("metadata":{"a":")" + of(513) + "\"}").param == "metadata.a");
+  CHECK(refused(R"("metadata":{")" + of(65) + R"(":"b"})").param == "metadata");
+  CHECK(refused(R"("user":")" + of(513) + "\"").param == "user");
+  const auto longest =
+      read(R"("metadata":{")" + of(64) + "\":\"" + of(512) + R"("},"user":")" + of(512) + "\"");
+  CHECK(longest.facts.metadata.size() > 1000);
+}
