@@ -259,6 +259,9 @@ void read_thinking(json_object_reader& body, chat_request& to, const api_limits&
   json_object_reader thinking(*value, "thinking", body);
   for (const char* name : {"budget_tokens", "display"}) thinking.find(name);
   const auto type = thinking.required_string("type", {1, 64});
+  if (type != "enabled" && type != "disabled" && type != "adaptive")
+    throw invalid_value("thinking.type", "thinking.type must be enabled, disabled or adaptive, not "
+                                             + to_json(json_value(type)));
   to.params.include_reasoning = type != "disabled";
   if (type == "enabled" || type == "disabled") tell_thinking(to, type == "enabled", limits);
 }
@@ -281,6 +284,23 @@ void refuse_beside_zero(json_object_reader& body, const chat_request& request) {
   const auto* type = thinking == nullptr ? nullptr : thinking->find("type");
   const auto* word = type == nullptr ? nullptr : type->get_if<std::string>();
   refuse(word != nullptr && *word == "enabled", "thinking");
+}
+
+/// The budget of enabled thinking, where it is given: this server has none, but what Anthropic
+/// refuses is refused here, too. Beside tools the budget is of several answers and may exceed the
+/// bound of one.
+void check_thinking_budget(json_object_reader& body, const chat_request& request) {
+  const auto* value = body.find("thinking");
+  if (value == nullptr) return;
+  json_object_reader thinking(*value, "thinking");
+  if (thinking.required_string("type") != "enabled") return;
+  const auto budget = thinking.optional<uint32_t>("budget_tokens", {1024, INT32_MAX});
+  const auto most = request.params.max_tokens;
+  if (budget && most && *budget >= *most && !request.tools.active())
+    throw invalid_value("thinking.budget_tokens",
+                        "thinking.budget_tokens is " + std::to_string(*budget)
+                            + ", but must be less than max_tokens, " + std::to_string(*most)
+                            + ": lower it, or raise max_tokens");
 }
 
 /// What becomes the prompt.
@@ -311,6 +331,7 @@ chat_request parse_messages_request(std::string_view text, const api_limits& lim
     if (request.tools.active()) refuse_endless(p);
     refuse_other_ends(p);
     refuse_beside_zero(body, request);
+    check_thinking_budget(body, request);
     refuse_rest_of_format(request);
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, unsupported);
@@ -324,6 +345,7 @@ chat_request parse_count_tokens_request(std::string_view text, const api_limits&
   return parse_body(text, limits, [&](json_object_reader& body) {
     auto request = read_prompt(body, limits);
     read_thinking(body, request, limits);
+    check_thinking_budget(body, request);
     const auto effort = read_output_config(body, request.params);
     refuse_unsupported(body, unsupported);
     request.unknown = take_unknown(body, limits);

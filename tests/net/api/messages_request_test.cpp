@@ -153,6 +153,43 @@ TEST_CASE("a bound of 0 asks for the prompt alone, and for nothing of an answer 
         == "max_tokens");
 }
 
+TEST_CASE("thinking of an unknown kind and budgets that Anthropic refuses are refused") {
+  const auto thinking = [](const std::string& members, const std::string& more = "") {
+    return failure_of([&] {
+      parse_messages_request(
+          R"({"model":"m","max_tokens":2048,"messages":[{"role":"user","content":"a"}],)"
+          R"("thinking":{)"
+              + members + "}" + more + "}",
+          {});
+    });
+  };
+  const failure unknown = thinking(R"("type":"sometimes")");
+  CHECK(unknown.status == 400);
+  CHECK(unknown.param == "thinking.type");
+  CHECK(unknown.message
+        == "thinking.type must be enabled, disabled or adaptive, not \"sometimes\"");
+  CHECK(thinking("").param == "thinking.type");
+  for (const char* budget : {"1023", "0", "-1", "\"many\"", "2048", "9999"}) {
+    const failure f = thinking(std::string{R"("type":"enabled","budget_tokens":)"} + budget);
+    CHECK_MESSAGE(f.status == 400, budget);
+    CHECK_MESSAGE(f.param == "thinking.budget_tokens", budget);
+  }
+  for (const char* members :
+       {R"("type":"enabled")", R"("type":"enabled","budget_tokens":1024)",
+        R"("type":"enabled","budget_tokens":2047)", R"("type":"enabled","budget_tokens":null)",
+        R"("type":"adaptive","budget_tokens":9999)", R"("type":"disabled","budget_tokens":0)"})
+    CHECK_MESSAGE(thinking(members).status == 0, members);
+  // Of an answer with tools between its thoughts, and where nothing is answered.
+  CHECK(thinking(R"("type":"enabled","budget_tokens":9999)",
+                 R"(,"tools":[{"name":"f","input_schema":{}}])")
+            .status
+        == 0);
+  CHECK_NOTHROW(
+      parse_count_tokens_request(R"({"model":"m","messages":[{"role":"user","content":"a"}],)"
+                                 R"("thinking":{"type":"enabled","budget_tokens":9999}})",
+                                 {}));
+}
+
 TEST_CASE("to count tokens nothing of the answer is needed") {
   const auto x = parse_count_tokens_request(
       R"({"model":"m","system":"s","messages":[{"role":"user","content":"a"}]})", {});

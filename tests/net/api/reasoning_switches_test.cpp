@@ -32,7 +32,8 @@ told chat(const std::string& fields, const api_limits& limits = all) {
   return of(parse_chat_request(R"({"model":"m",)" + turns + "," + fields + "}", limits));
 }
 chat_request message_of(const std::string& fields, const api_limits& limits = all) {
-  return parse_messages_request(R"({"model":"m","max_tokens":8,)" + turns + fields + "}", limits);
+  return parse_messages_request(R"({"model":"m","max_tokens":2048,)" + turns + fields + "}",
+                                limits);
 }
 told message(const std::string& fields, const api_limits& limits = all) {
   return of(message_of(fields, limits));
