@@ -1,5 +1,7 @@
 #include "base/json.hpp"
 
+#include "base/utf8.hpp"
+
 #include <boost/json/basic_parser_impl.hpp>
 
 #include <algorithm>
@@ -163,6 +165,76 @@ private:
   std::string detail_;
 };
 
+/// Whether the byte at `at` lies within a string of the text, which is JSON up to there.
+bool within_string(std::string_view text, size_t at) {
+  bool within = false;
+  for (size_t i = 0; i < at; ++i) {
+    if (within && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      within = !within;
+  }
+  return within;
+}
+
+/// Whether a high surrogate is the last escape before `at`, where a low one must follow.
+bool behind_high_surrogate(std::string_view text, size_t at) {
+  if (at > 0 && text[at - 1] == '\\') --at; // of another escape
+  if (at < 6) return false;
+  const auto escape = text.substr(at - 6, 6);
+  return escape.starts_with("\\u") && (escape[2] == 'd' || escape[2] == 'D')
+         && std::string_view{"89abAB"}.find(escape[3]) != std::string_view::npos;
+}
+
+std::string hexadecimal(unsigned char byte) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  return {digits[byte >> 4], digits[byte & 15]};
+}
+
+constexpr const char* lone_surrogate =
+    "an escape \\uD800 to \\uDFFF stands without the other half of its pair";
+
+/// What is wrong with a string at this byte.
+std::string string_fault(std::string_view text, size_t at) {
+  if (behind_high_surrogate(text, at)) return lone_surrogate;
+  const char c = text[at];
+  if (text[at - 1] == '\\' && c > 0x20 && c < 0x7F)
+    return "\\" + std::string(1, c) + " is no escape of JSON";
+  return "syntax error";
+}
+
+/// The word that the byte at `at` belongs to; empty: none.
+std::string_view letters_at(std::string_view text, size_t at) {
+  const auto letter = [&](size_t i) {
+    return (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z');
+  };
+  size_t end = at;
+  while (end < text.size() && end - at < 32 && letter(end)) ++end;
+  if (end == at) return {};
+  while (at > 0 && end - at < 64 && letter(at - 1)) --at;
+  return text.substr(at, end - at);
+}
+
+/// What is wrong at the byte at which the parser stopped.
+std::string syntax_fault(std::string_view text, size_t at) {
+  if (at >= text.size()) return "syntax error";
+  if (at == 0 && text.starts_with("\xEF\xBB\xBF"))
+    return "the text begins with a byte order mark (EF BB BF): leave it out";
+  const auto byte = static_cast<unsigned char>(text[at]);
+  const bool within = within_string(text, at);
+  if (byte < 0x20)
+    return "a control character, U+00" + hexadecimal(byte)
+           + (within ? ", stands in a string: write it as \\u00" + hexadecimal(byte)
+                     : ", stands outside of strings: leave it out");
+  if (byte >= 0x80 && decode_utf8(text, at).kind != utf8_unit::state::valid)
+    return "the byte " + hexadecimal(byte) + " is not valid UTF-8";
+  if (within) return string_fault(text, at);
+  const auto word = letters_at(text, at);
+  for (const char* number : {"NaN", "nan", "Infinity", "inf"})
+    if (word == number) return std::string{word} + " is no number of JSON";
+  return word.empty() ? "syntax error" : "syntax error at the word " + std::string{word};
+}
+
 std::string describe(const builder& from, bj::error_code ec, const json_limits& limits) {
   switch (from.broken()) {
   case violation::string_bytes:
@@ -184,6 +256,8 @@ std::string describe(const builder& from, bj::error_code ec, const json_limits& 
     return "it is nested deeper than " + std::to_string(limits.depth) + " levels";
   if (ec == bj::error::incomplete) return "the text is truncated";
   if (ec == bj::error::extra_data) return "something follows the value";
+  if (ec == bj::error::illegal_leading_surrogate || ec == bj::error::illegal_trailing_surrogate)
+    return lone_surrogate;
   return ec.message();
 }
 
@@ -239,7 +313,9 @@ json_value parse_json(std::string_view text, const json_limits& limits) {
   if (!ec && used < text.size()) ec = bj::error::extra_data;
   if (ec)
     throw json_syntax_error("not acceptable JSON at byte " + std::to_string(used) + ": "
-                                + describe(parser.handler(), ec, limits),
+                                + (ec == bj::error::syntax
+                                       ? syntax_fault(text, used)
+                                       : describe(parser.handler(), ec, limits)),
                             used);
   return parser.handler().take();
 }

@@ -99,6 +99,35 @@ TEST_CASE("JSON that a lenient parser would change is refused") {
   }
 }
 
+TEST_CASE("what is no JSON is told with what it is and the byte where it stands") {
+  const std::pair<std::string, std::string> table[] = {
+      {"\xEF\xBB\xBF{}", "0: the text begins with a byte order mark (EF BB BF): leave it out"},
+      {"\"abc\xC0\xAF\"", "4: the byte C0 is not valid UTF-8"},
+      {"{\"k\xFF\":1}", "3: the byte FF is not valid UTF-8"},
+      {"\xFF\xFE", "0: the byte FF is not valid UTF-8"},
+      {"\"\xED\xA0\x80\"", "1: the byte ED is not valid UTF-8"},
+      {"\"a\nb\"", "2: a control character, U+000A, stands in a string: write it as \\u000A"},
+      {"{\"k\x1f\":1}", "3: a control character, U+001F, stands in a string"},
+      {"[1,\v2]", "3: a control character, U+000B, stands outside of strings"},
+      {R"("ab\ud800")", "9: an escape \\uD800 to \\uDFFF stands without"},
+      {R"("ab\ud800\n")", "10: an escape \\uD800 to \\uDFFF stands without"},
+      {"\"\\ud800é\"", "7: an escape \\uD800 to \\uDFFF stands without"},
+      {R"("ab\udc00")", "9: an escape \\uD800 to \\uDFFF stands without"},
+      {R"("\x41")", "2: \\x is no escape of JSON"},
+      {R"("\ud83d\ude00\q")", "14: \\q is no escape of JSON"},
+      {"[1, NaN]", "4: NaN is no number of JSON"},
+      {"[-Infinity]", "2: Infinity is no number of JSON"},
+      {"nan", "1: nan is no number of JSON"},
+      {R"({"a":None})", "5: syntax error at the word None"},
+      {R"({"a\"b":[1,]})", "11: syntax error"},
+  };
+  for (const auto& [text, words] : table) {
+    CAPTURE(text);
+    const std::string error = syntax_error(text);
+    CHECK_MESSAGE(error.starts_with("not acceptable JSON at byte " + words), error);
+  }
+}
+
 TEST_CASE("JSON numbers are rounded correctly and tiny ones become zero") {
   CHECK(*parse_json("2.2250738585072011e-308").get_if<double>() == 2.2250738585072011e-308);
   CHECK(*parse_json("0.1e1").get_if<double>() == 1.0);
