@@ -125,7 +125,9 @@ private:
       auto one = atom(depth);
       const bool anchored = one.what == part_kind::begin || one.what == part_kind::end;
       if (is_quantifier() && anchored) fail("nothing to repeat");
-      if (is_quantifier()) one = quantified(std::move(one));
+      const bool repeats = is_quantifier();
+      if (repeats) one = quantified(std::move(one));
+      if (repeats && peek() == '+') fail("possessive counts, as in a++, are not supported");
       if (is_quantifier()) fail("nothing to repeat");
       x.inner.push_back(std::move(one));
     }
@@ -155,13 +157,34 @@ private:
     return characters({{c, c}});
   }
 
+  /// A group that begins with `(?` in a way that is not known: `rest` is behind that.
+  [[noreturn]] void fail_group(std::string_view rest) const {
+    struct construct {
+      std::string_view begins, name;
+    };
+    constexpr construct constructs[] = {
+        {"=", "look-around, "},       {"!", "look-around, "},     {"<=", "look-around, "},
+        {"<!", "look-around, "},      {">", "an atomic group, "}, {"#", "a comment, "},
+        {"P=", "a back reference, "}, {"P>", "a recursion, "},    {"&", "a recursion, "},
+        {"R", "a recursion, "},       {"(", "a condition, "},     {"|", "a branch reset, "},
+    };
+    for (const auto& [begins, name] : constructs)
+      if (rest.starts_with(begins))
+        fail(std::string{name} + "(?" + std::string{begins} + ", is not supported");
+    const auto c = rest.empty() ? '\0' : rest.front();
+    if (c == '-' || c == '^' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+      fail("flags of groups, (?" + std::string(1, c) + ", are not supported");
+    fail("a group cannot begin so: behind (? are : or <name> supported");
+  }
+
   part group(uint32_t depth) {
     if (take("?")) {
+      const auto rest = text_.substr(at_);
       if (take("P<") || (take("<") && peek() != '=' && peek() != '!')) {
         while (!ends() && peek() != '>') ++at_;
         if (!take(">")) fail("the name of a group does not end");
       } else if (!take(":")) {
-        fail("look-around and flags of groups are not supported");
+        fail_group(rest);
       }
     }
     auto inner = choice(depth + 1);
