@@ -2,6 +2,7 @@
 
 #include "base/json_writer.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace lamella::net {
@@ -18,15 +19,59 @@ void write_messages_usage(json_writer& w, const usage_counts& usage) {
       .end_object();
 }
 
-/// Arguments that the answer's bound has cut are no JSON: the call has none then.
-void write_input(json_writer& w, const std::string& arguments) {
-  json_value input = json_value::object{};
+/// The byte behind the string that begins at `at`; none: it does not end.
+size_t end_of_string(std::string_view text, size_t at) {
+  for (++at; at < text.size(); ++at) {
+    if (text[at] == '"') return at + 1;
+    if (text[at] == '\\') ++at;
+  }
+  return text.npos;
+}
+
+/// The beginning of a JSON text without the key or the value that it ends within, and closed:
+/// what Anthropic's clients read of the pieces of a stream. A number at its end might go on.
+std::string closed(std::string_view text) {
+  std::string
+      closers; // of what is open, the innermost last; it changes only where something is kept
+  size_t kept = 0;
+  bool has_key = false;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const bool is_value = !closers.empty() && (has_key || closers.back() == ']');
+    size_t next = at + 1;
+    if (c == '{' || c == '[') {
+      closers += c == '{' ? '}' : ']';
+      has_key = false;
+      kept = next;
+    } else if (c == '}' || c == ']') {
+      if (closers.empty() || closers.back() != c) break;
+      closers.pop_back();
+      kept = next;
+    } else if (c == ':' || c == ',') {
+      has_key = c == ':';
+    } else if (answer_blanks.find(c) == answer_blanks.npos) {
+      next = c == '"' ? end_of_string(text, at) : text.find_first_of(",]} \n\t\r", at);
+      if (next == text.npos) break;
+      if (is_value) kept = next;
+    }
+    at = next;
+  }
+  return std::string{text.substr(0, kept)} + std::string{closers.rbegin(), closers.rend()};
+}
+
+std::optional<json_value> object_of(const std::string& text) {
   try {
-    if (auto read = parse_json(arguments); read.get_if<json_value::object>() != nullptr)
-      input = std::move(read);
+    if (auto read = parse_json(text); read.get_if<json_value::object>() != nullptr) return read;
   } catch (const json_syntax_error&) {
   }
-  w.member("input", input);
+  return std::nullopt;
+}
+
+/// Arguments that the answer's bound has cut are no JSON: the call has those that are whole then.
+void write_input(json_writer& w, const std::string& arguments) {
+  auto input = object_of(arguments);
+  if (!input) input = object_of(closed(arguments));
+  w.member("input", input.value_or(json_value::object{}));
 }
 
 class messages_writer final : public answer_writer {

@@ -49,6 +49,47 @@ TEST_CASE("a message says why it ended") {
   CHECK(why(finish_reason::tool_calls, {}) == "tool_use");
 }
 
+TEST_CASE("a call that is cut has the arguments so far, without what is unfinished") {
+  const auto input_of = [](const std::string& arguments) {
+    response_choice choice;
+    choice.tool_calls = {{"toolu_1", "f", arguments}};
+    choice.reason = finish_reason::length;
+    const auto body =
+        make_messages_writer(head, false)->body(std::span(&choice, 1), usage, nullptr);
+    const auto message = parse_json(body);
+    const auto* content = message.find("content")->get_if<json_value::array>();
+    return to_json(*content->at(0).find("input"));
+  };
+  const std::string whole = R"({"a":"x \"{, y","b":[1,{"c":true}],"d":-2.5,"e":{"f":null}})";
+  CHECK(input_of(whole) == whole);
+  const std::pair<std::string, std::string> table[] = {
+      {"", "{}"},
+      {"{", "{}"},
+      {R"({"a)", "{}"},
+      {R"({"a":)", "{}"},
+      {R"({"a":"x)", "{}"},
+      {R"({"a":"x\)", "{}"},
+      {R"({"a":"x\"")", R"({"a":"x\""})"},
+      {R"({"a":"x")", R"({"a":"x"})"},
+      {R"({"a":"x",)", R"({"a":"x"})"},
+      {R"({"a":"x","b)", R"({"a":"x"})"},
+      {R"({"a":"x","b":12)", R"({"a":"x"})"}, // it might be 123
+      {R"({"a":12 ,"b":tru)", R"({"a":12})"},
+      {R"({"a":[1,2)", R"({"a":[1]})"},
+      {R"({"a":[{"b":"c"},{"d": )", R"({"a":[{"b":"c"},{}]})"},
+      {R"({"a":{"b":1},)", R"({"a":{"b":1}})"},
+      {R"(["a",)", "{}"},
+      {R"({"a" "b":1,)", "{}"},
+      {R"({"a":1]])", R"({"a":1})"},
+      {R"({"a":}})", "{}"},
+      {"no JSON", "{}"},
+      {std::string(200, '['), "{}"},
+  };
+  for (const auto& [cut, expected] : table) CHECK_MESSAGE(input_of(cut) == expected, cut);
+  for (size_t n = 0; n < whole.size(); ++n) // whatever is cut off, the rest is an object
+    CHECK(input_of(whole.substr(0, n)).size() <= n + 4);
+}
+
 TEST_CASE("the events of a message come in the published order") {
   const auto writer = make_messages_writer(head, false);
   std::string stream;
