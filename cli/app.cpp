@@ -52,6 +52,33 @@ int finish_parse(const CLI::App& app, const CLI::ParseError& e,
   return exit_usage;
 }
 
+bool has_empty_entry(const std::string& list) {
+  return list.starts_with(',') || list.ends_with(',') || list.find(",,") != std::string::npos;
+}
+
+/// Refuses a list between commas with an empty entry, which the parser leaves out without a word.
+void check_lists(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto* at = &app;
+  const CLI::Option* list = nullptr; // whose values are read
+  for (const auto& word : words) {
+    auto value = word;
+    if (word.size() > 1 && word.front() == '-') {
+      const auto equals = word.find('=');
+      list = at->get_option_no_throw(word.substr(0, equals));
+      if (list != nullptr && list->get_delimiter() != ',') list = nullptr;
+      if (equals == word.npos) continue;
+      value = word.substr(equals + 1);
+    } else if (list == nullptr) {
+      const auto named = at->get_subcommands([&](const auto* x) { return x->get_name() == word; });
+      if (!named.empty()) at = named.front();
+    }
+    if (list != nullptr && has_empty_entry(value))
+      throw command_error{exit_usage,
+                          list->get_name() + " " + value + ": an entry of the list is empty",
+                          "write the entries with one comma between two, such as 1,2"};
+  }
+}
+
 } // namespace
 
 std::unique_ptr<CLI::App> make_app(std::function<int()>& chosen) {
@@ -134,6 +161,7 @@ int run(int argc, const char* const* argv) {
     int code = exit_success;
     try {
       app->parse(argc, argv);
+      check_lists(*app, words);
       code = chosen();
     } catch (const CLI::ParseError& e) {
       code = finish_parse(*app, e, words);

@@ -56,6 +56,10 @@ TEST_CASE("wrong words end with exit code 2 and the nearest right one") {
       {"lamella bench decode --batch 0", "--batch"},
       {"lamella bench decode --batch 1,x", "--batch"},
       {"lamella bench gemm --type q7_k", "--type"},
+      {"lamella bench decode --batch 1,,2", "--batch 1,,2: an entry of the list is empty"},
+      {"lamella bench decode --batch=1,2, --json", "--batch 1,2,: an entry of the list is empty"},
+      {"lamella bench serve --rates ,1", "--rates ,1: an entry of the list is empty"},
+      {"lamella bench perplexity t.txt --kv f16,,q8", "--kv f16,,q8: an entry"},
       {"lamella bench gemm --kernels mmx", "unknown kernel set"},
       {"lamella version extra", "extra"},
   };
