@@ -130,8 +130,9 @@ model::template_input chat_input(const service& s, const std::vector<net::chat_m
   // A template that teaches a form that we do not read must not: ours is explained instead.
   const bool teaches_another = !native && can.shows_tools && can.shows_calls;
   model::template_data::list list;
-  auto told = as_they_are ? messages : told_as_text(messages, tools, s.tool_calls);
-  if (as_they_are) told = with_known_ids(std::move(told), can.ids);
+  auto told = with_results_in_order(messages);
+  told = as_they_are ? with_known_ids(std::move(told), can.ids)
+                     : told_as_text(told, tools, s.tool_calls);
   for (const auto& m : in_known_turns(std::move(told), can))
     list.push_back(entry_of(m, can, s.tool_calls.takes_texts));
   input.messages = std::move(list);

@@ -100,6 +100,20 @@ bool must_join(const net::chat_message& before, const net::chat_message& m,
 
 } // namespace
 
+std::vector<net::chat_message> with_results_in_order(std::vector<net::chat_message> all) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& calls = all[i].tool_calls;
+    if (calls.size() < 2) continue;
+    const auto first = all.begin() + static_cast<ptrdiff_t>(i) + 1;
+    const auto last =
+        std::find_if(first, all.end(), [](const auto& m) { return m.role != "tool"; });
+    std::ranges::stable_sort(first, last, {}, [&](const net::chat_message& result) {
+      return std::ranges::find(calls, result.tool_call_id, &net::tool_call::id) - calls.begin();
+    });
+  }
+  return all;
+}
+
 std::vector<net::chat_message> in_known_turns(std::vector<net::chat_message> all,
                                               const model::chat_abilities& can) {
   all = with_known_instructions(std::move(all), can);

@@ -15,6 +15,10 @@ namespace lamella::actors {
 std::vector<net::chat_message> in_known_turns(std::vector<net::chat_message> messages,
                                               const model::chat_abilities& can);
 
+/// Results in the order of their calls, whatever order they come in: a template may show them
+/// without ids.
+std::vector<net::chat_message> with_results_in_order(std::vector<net::chat_message> messages);
+
 /// Calls and their results by ids of the form that the template takes, counted through the
 /// conversation, whatever the client calls them.
 std::vector<net::chat_message> with_known_ids(std::vector<net::chat_message> messages,

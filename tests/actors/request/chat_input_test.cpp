@@ -244,6 +244,24 @@ TEST_CASE("turns that a template takes stay as they are") {
         == "<user>a<system>i<user>b");
 }
 
+TEST_CASE("results are told in the order of their calls, which a template may show without ids") {
+  const auto all_said = all({turn("user", "a"), calls({"one", "two"}), result("two", "r2"),
+                             result("other", "r3"), result("one", "r1"), turn("user", "b")});
+  const char* const plain = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+  const char* const shown =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "{{ c.function.name }} {{ c.function.arguments|tojson }} {{ c.id }}{% endfor %}{% endfor %}";
+  for (const char* const text : {plain, shown}) {
+    CAPTURE(text);
+    const auto said = prompt(with_template(text), all_said);
+    CAPTURE(said);
+    const auto first = said.find("r1"), second = said.find("r2"), unknown = said.find("r3");
+    REQUIRE(unknown != std::string::npos);
+    CHECK(first < second);
+    CHECK(second < unknown);
+  }
+}
+
 TEST_CASE("a template that cannot be used says why, where it is asked for") {
   CHECK(prompt(with_template("line one\n{{ messages|frobnicated }}"), as_text)
         == "the model's chat template cannot be used: line 2: there is no filter named "
