@@ -1,6 +1,7 @@
 /// Strict UTF-8, one code point at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -47,6 +48,13 @@ constexpr utf8_unit decode_utf8(std::string_view text, size_t at) {
     code_point = code_point << 6 | (next & 0x3F);
   }
   return {code_point, static_cast<uint8_t>(length), utf8_unit::state::valid};
+}
+
+/// How many code points valid UTF-8 has. O(bytes).
+constexpr size_t code_points(std::string_view utf8) {
+  size_t count = 0;
+  for (const char c : utf8) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  return count;
 }
 
 /// Appends a code point, which must not be a surrogate or over 0x10FFFF.

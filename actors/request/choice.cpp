@@ -1,6 +1,7 @@
 #include "actors/request/choice.hpp"
 
 #include "actors/request/logprobs.hpp"
+#include "base/utf8.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -83,7 +84,8 @@ void choice::push(const sampled_token& drawn, finish reason) {
   const auto text = detokenizer_.push(drawn.token);
   if (wants_logprobs_) {
     auto& entry = pending_.logprobs.emplace_back(describe(*text_, before, drawn));
-    entry.code_points = code_points_of(text) + (detokenizer_.held() > 0 ? 1 : 0) - held;
+    entry.code_points =
+        static_cast<uint32_t>(code_points(text)) + (detokenizer_.held() > 0 ? 1 : 0) - held;
   }
   if (reasoning_ && reasoning_->reasons()) ++reasoning_tokens_;
   hear(text);

@@ -15,12 +15,6 @@ double finite_logprob(float x) { return std::isfinite(x) ? double{x} : -9999.0; 
 
 } // namespace
 
-uint32_t code_points_of(std::string_view utf8) {
-  return static_cast<uint32_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 net::token_logprobs describe(const model::tokenizer& text, std::optional<token_id> before,
                              const sampled_token& drawn) {
   const auto added = [&](token_id x) { return std::string{text.text_after(before, x)}; };
@@ -56,7 +50,7 @@ uint32_t prompt_echo::take(std::string_view bytes, token_id token) {
   }
   if (tokens_->is_special(token)) return 0;
   uint32_t taken = 0;
-  for (auto left = code_points_of(bytes); left > 0 && counted_ < text_.size(); --left)
+  for (auto left = code_points(bytes); left > 0 && counted_ < text_.size(); --left)
     taken += count_to(counted_ + 1);
   if (taken > 0) at_ = counted_;
   return taken;

@@ -15,9 +15,6 @@
 
 namespace lamella::actors {
 
-/// Of text that is valid UTF-8.
-uint32_t code_points_of(std::string_view utf8);
-
 /// What a token adds to the text that ends with `before`, and how likely it was.
 net::token_logprobs describe(const model::tokenizer& text, std::optional<token_id> before,
                              const sampled_token& drawn);

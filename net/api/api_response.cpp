@@ -1,6 +1,7 @@
 #include "net/api/api_response.hpp"
 
 #include "base/json_writer.hpp"
+#include "base/utf8.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,12 +12,6 @@ namespace {
 
 /// Minus infinity has no JSON; clients know this number instead.
 double finite(double logprob) { return std::max(logprob, -9999.0); }
-
-uint64_t code_points(std::string_view utf8) {
-  return static_cast<uint64_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
 
 void write_head(json_writer& w, const response_head& head, std::string_view object) {
   w.begin_object()

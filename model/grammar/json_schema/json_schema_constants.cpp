@@ -16,11 +16,6 @@ namespace {
 
 constexpr uint32_t depth_max = 32;
 
-size_t characters_of(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 } // namespace
 
 json_schema_compiler::verdict json_schema_compiler::holds(const json_value& value,
@@ -170,8 +165,8 @@ json_schema_compiler::verdict json_schema_compiler::string_holds(const std::stri
   const auto is = [](bool yes) { return yes ? verdict::yes : verdict::no; };
   using match = regular_expression::match;
   spend_on_bytes(x.pointer(), text.size());
-  if (keyword == "minLength") return is(characters_of(text) >= *x.count(keyword));
-  if (keyword == "maxLength") return is(characters_of(text) <= *x.count(keyword));
+  if (keyword == "minLength") return is(lamella::code_points(text) >= *x.count(keyword));
+  if (keyword == "maxLength") return is(lamella::code_points(text) <= *x.count(keyword));
   if (keyword == "pattern")
     return is(automaton_of(x, x.text(keyword).value_or(""), match::somewhere).matches(text));
   if (keyword == not_pattern)

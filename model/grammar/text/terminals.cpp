@@ -34,8 +34,7 @@ std::string spelt(char32_t c) {
 }
 
 uint32_t characters_of(const std::string& text) {
-  return static_cast<uint32_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
+  return static_cast<uint32_t>(lamella::code_points(text));
 }
 
 std::string counts_of(const grammar_part& x) {

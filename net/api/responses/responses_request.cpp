@@ -1,6 +1,7 @@
 #include "net/api/responses/responses_request.hpp"
 
 #include "base/json_writer.hpp"
+#include "base/utf8.hpp"
 #include "net/api/api_fields.hpp"
 #include "net/api/reasoning_switches.hpp"
 
@@ -50,15 +51,10 @@ void refuse_other_names(json_object_reader& body) {
                                                          + std::string(here));
 }
 
-/// Characters of valid UTF-8, as OpenAI's API states bounds in.
-size_t code_points_in(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
+/// OpenAI's API states such bounds in characters.
 std::string read_characters(const json_value& value, const std::string& path, size_t most) {
   auto text = json_string(value, path);
-  if (const auto count = code_points_in(text); count > most)
+  if (const auto count = code_points(text); count > most)
     throw invalid_value(path, path + " must be a string of at most " + std::to_string(most)
                                   + " characters, not of " + std::to_string(count)
                                   + ": shorten it");
@@ -78,7 +74,7 @@ std::string read_metadata(json_object_reader& body) {
                                         + " members, at most " + std::to_string(metadata_max)
                                         + " are allowed");
   for (const auto& [key, text] : *members) {
-    if (code_points_in(key) > 64)
+    if (code_points(key) > 64)
       throw invalid_value("metadata", "metadata has a key of more than 64 characters: shorten it");
     read_characters(text, "metadata." + key, 512);
   }

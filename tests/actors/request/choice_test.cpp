@@ -1,6 +1,7 @@
 // What a choice says of its tokens, and where it ends.
 #include "actors/request/choice.hpp"
 #include "actors/request/logprobs.hpp"
+#include "base/utf8.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 
 #include <doctest/doctest.h>
@@ -80,7 +81,7 @@ TEST_CASE("tokens that the text leaves out take no room in it") {
     c.close(finish::length);
     const auto piece = c.take();
     REQUIRE(piece.logprobs.size() == 3);
-    CHECK(piece.logprobs[1].code_points == code_points_of(piece.text) - 2);
+    CHECK(piece.logprobs[1].code_points == code_points(piece.text) - 2);
     CHECK(piece.logprobs[2].code_points == 1u);
     CHECK((piece.text == "ab") == skips);
   }
@@ -102,7 +103,7 @@ TEST_CASE("a token has the code points that begin with it in the text as it is w
     const auto piece = c.take();
     uint32_t sum = before.empty() ? 0 : 1; // what is begun before is counted there
     for (const auto& x : piece.logprobs) sum += result.emplace_back(x.code_points.value_or(99));
-    CHECK(sum == code_points_of(piece.text));
+    CHECK(sum == code_points(piece.text));
     return result;
   };
   using counts = std::vector<uint32_t>;
