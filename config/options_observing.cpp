@@ -48,6 +48,7 @@ void add_observing(table& t) {
       "http://127.0.0.1:4318; empty: none.",
       [](settings & s) -> auto& { return s.traces.endpoint; });
   endpoint.allowed = check_collector;
+  endpoint.maximum = 4096;
   t.integer(
       "traces.sample_percent", reload::live, 0, 100,
       "Share of requests without a traceparent that get spans; with one, its sampled flag decides.",

@@ -75,6 +75,7 @@ TEST_CASE("the schema says of every option what the table says") {
     CHECK(child(at, "x-reload")->text == (x.when == reload::live ? "live" : "restart"));
     REQUIRE(child(at, "description") != nullptr);
     CHECK(child(at, "description")->text == x.sentence);
+    if (const auto* most = child(at, "maxLength")) CHECK(most->text != "0");
     const auto* standard = child(at, "default");
     REQUIRE(standard != nullptr);
     if (x.kind != option_kind::text_list) {
