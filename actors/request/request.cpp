@@ -251,7 +251,10 @@ void on_service(request_ptr self, const service_ptr& server) {
       continue; // also a prompt that was scored and nothing else
     if (!server->lost_role.empty())
       for (auto s = begin; s != begin + st.choices; ++s)
-        if (s->where == phase::prefilling || s->where == phase::decoding) s->recovery = "replay";
+        if (s->where == phase::prefilling || s->where == phase::decoding) {
+          s->recovery = "replay";
+          s->lost_role = server->lost_role; // the service forgets it with the next planned epoch
+        }
     const bool prefilled_before = std::any_of(
         begin, begin + st.choices, [](const auto& s) { return !s.text->tokens().empty(); });
     if (!prefilled_before) {

@@ -317,7 +317,7 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
     st.server->metrics->token_gap(seconds{now - s.last_token}.count());
     if (st.server->load) st.server->load->token_gap(now, now - s.last_token);
     if (s.recovery != nullptr)
-      st.server->metrics->recovery_pause(st.server->lost_role, s.recovery,
+      st.server->metrics->recovery_pause(s.lost_role, s.recovery,
                                          seconds{now - s.last_token}.count());
   }
   goes_on(st, s, now);

@@ -62,6 +62,7 @@ struct request_sequence {
   bool yields = false;            ///< it was told to give up its seat
   bool yielded = false;           ///< waits for its client, without a seat
   const char* recovery = nullptr; ///< recovery method after a loss, until its next token
+  std::string lost_role{};        ///< whose loss that was
   /// When its pipeline was lost; until its next token.
   std::optional<std::chrono::steady_clock::time_point> paused_since;
   /// The last token from a batch that had ended, for the position after its tokens; to be
