@@ -47,7 +47,8 @@ struct size_bounds {
 /// What `batching.pipeline: auto` needs to know beside what is measured.
 struct pipeline_choosing {
   uint32_t max_batch = 1, layers = 1;
-  std::string obstacle; ///< why batches cannot overlap; empty: they can
+  /// Why batches cannot overlap with pools of these sizes; empty: they can. May be empty.
+  std::function<std::string(const pool_sizes&)> obstacle_of{};
 };
 
 struct membership_config {

@@ -65,7 +65,8 @@ choice choose(const membership_state& st, uint32_t replicas) {
   choice x;
   x.view.replicas = replicas;
   x.view.max_batch = st.config.chooses->max_batch;
-  x.view.obstacle = st.config.chooses->obstacle;
+  if (const auto& obstacle_of = st.config.chooses->obstacle_of)
+    x.view.obstacle = obstacle_of(st.wanted);
   x.view.rotates = st.was_open && st.newest.design.shape.rotates;
   x.view.measured = times.predict(timed_work::launch, "", 1) && times.attention_s(1);
   if (const auto load = times.load()) {

@@ -41,11 +41,6 @@ using scheduler::worker_role;
 /// Between two looks at how long workers take for their work.
 constexpr caf::timespan pace_look = std::chrono::seconds{1};
 
-/// What the pipeline of an epoch is chosen by, beside measured times.
-pipeline_choosing choosing_of(const config::settings& options, const model::model_spec& spec) {
-  return {options.batching.max_batch, spec.layers, why_no_overlap(options, usable_processors())};
-}
-
 /// The groups of seats of a placement, those without seats included.
 std::vector<scheduler::seat_group> groups_at(const config::settings& options, placement where) {
   auto groups = seat_groups(options);
@@ -123,7 +118,11 @@ membership_config control_plane::membership_of(const config::settings& options) 
   m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->layout);
   m.kv_heads = config_.parts->program->spec.kv_heads;
   if (options.batching.pipeline == config::pipeline::automatic)
-    m.chooses = choosing_of(options, config_.parts->program->spec);
+    m.chooses = pipeline_choosing{
+        options.batching.max_batch, config_.parts->program->spec.layers, [this](const auto& sizes) {
+          return why_no_overlap(at_sizes(*config_.parts->options.now(), sizes),
+                                usable_processors());
+        }};
   for (const auto& [name, cell] : options.pools.attention.cells) m.cells.push_back(name);
   m.design_of = [this](const pool_sizes& x) { return design_of(x, *config_.parts->options.now()); };
   m.least_slots = std::min(config_.parts->base.context_tokens, config_.parts->layout.largest());

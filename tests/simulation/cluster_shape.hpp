@@ -148,7 +148,7 @@ inline actors::epoch_design design_at(const config::settings& at_start,
 inline void choose_pipelines(actors::membership_config& m, const cluster_shape& shape,
                              const model::model_spec& spec) {
   if (shape.chosen_for == 0) return;
-  m.chooses = actors::pipeline_choosing{shape.chosen_for, spec.layers, ""};
+  m.chooses = actors::pipeline_choosing{shape.chosen_for, spec.layers};
   m.poll_interval = 1s;
 }
 

@@ -67,18 +67,25 @@ struct choosing_world : membership_world {
 } // namespace
 
 TEST_CASE("V-M17 at the start a pipeline is chosen by the size of batches") {
-  choosing_world small{{128, 3, ""}}, large{{129, 3, ""}}, shared{{129, 3, "one device"}};
+  choosing_world small{{128, 3}}, large{{129, 3}},
+      shared{{129, 3, [](const auto&) { return std::string{"one device"}; }}};
   CHECK(scheduler::batches_of(small.opened[0].streams) == 2);
   CHECK(scheduler::batches_of(large.opened[0].streams) == 3);
   CHECK(scheduler::places_of(large.opened[0].streams, scheduler::stream_id{2}).size() == 2);
   CHECK(scheduler::batches_of(shared.opened[0].streams) == 2);
+  pool_sizes asked;
+  const choosing_world sized{{129, 3, [&](const pool_sizes& x) {
+                                asked = x;
+                                return std::string{};
+                              }}};
+  CHECK(scheduler::size_of(asked, worker_role::model) == 2);
   CHECK(large.pipeline().rotates);
   CHECK(large.pipeline().batches == 3);
   CHECK_FALSE(shared.pipeline().rotates);
 }
 
 TEST_CASE("V-M17 L-M17 the pipeline follows the rule with measured times, after a while") {
-  choosing_world w{{128, 3, ""}};
+  choosing_world w{{128, 3}};
   REQUIRE(scheduler::batches_of(w.opened[0].streams) == 2);
   w.decode(100, 6); // the weights would be read three times instead of two
   CHECK(w.due.empty());
@@ -115,7 +122,7 @@ TEST_CASE("V-M17 L-M17 the pipeline follows the rule with measured times, after 
 }
 
 TEST_CASE("V-M17 L-M25 a replica that is lost leaves a pipeline chosen for those that are left") {
-  choosing_world w{{129, 3, ""}};
+  choosing_world w{{129, 3}};
   REQUIRE(scheduler::batches_of(w.opened[0].streams) == 3);
   w.end(w.models[1].worker);
   REQUIRE(w.lost.size() == 1);
