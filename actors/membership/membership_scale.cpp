@@ -149,7 +149,8 @@ pool_change begin_change(membership_ptr self, const resized_part& what, const wa
   return answer;
 }
 
-void end_change(membership_ptr self, const char* state, std::string reason) {
+/// `asked`: by whoever asked for something else, which is no fault.
+void end_change(membership_ptr self, const char* state, std::string reason, bool asked = false) {
   auto& st = self->state;
   auto& x = st.changes->ended[st.changes->current->pool];
   x = std::move(*st.changes->current);
@@ -162,14 +163,17 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
   add_what_else(fields, x);
   if (!x.reason.empty()) fields.emplace_back("reason", x.reason);
   if (st.config.metrics)
-    st.config.metrics->pool_changed(
-        pool_of(x.pool), x.reason.empty() ? net::change_end::done : net::change_end::rolled_back);
-  tell(x.reason.empty() ? event_kind::pool_resized : event_kind::pool_rolled_back,
+    st.config.metrics->pool_changed(pool_of(x.pool), x.reason.empty() ? net::change_end::done
+                                                     : asked          ? net::change_end::refused
+                                                             : net::change_end::rolled_back);
+  tell(x.reason.empty() ? event_kind::pool_resized
+       : asked          ? event_kind::pool_refused
+                        : event_kind::pool_rolled_back,
        std::move(fields));
 }
 
 /// The pool of the change under way keeps its size. While no other epoch is being opened only.
-void roll_back(membership_ptr self, std::string reason, const scale_effects& effects) {
+void roll_back(membership_ptr self, std::string why, const scale_effects& effects, bool asked) {
   auto& st = self->state;
   const auto& over = *st.changes->current;
   const auto what = *part_named(st, over.pool);
@@ -177,7 +181,7 @@ void roll_back(membership_ptr self, std::string reason, const scale_effects& eff
   st.wanted = with_part(st.wanted, what, {over.from, over.partition, over.kv_bytes});
   std::erase_if(st.draining, [&](const auto& x) { return x.first.group() == group; });
   drop_seats(self, group, effects);
-  end_change(self, "rolled back", std::move(reason));
+  end_change(self, "rolled back", std::move(why), asked);
   changed(self);
 }
 
@@ -260,7 +264,7 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
     const bool drains = std::ranges::any_of(
         st.draining, [&](const auto& one) { return one.first.group() == group; });
     if (drains || !is_settled(st)) return refused(st, x.pool, why_not_now(st));
-    roll_back(self, "another size was asked for", effects);
+    roll_back(self, "another size was asked for", effects, true);
     wanted = wanted_by(st, *what, x);
     if (!is_new(st, *what, wanted)) return as_wanted(st, *what);
   }
@@ -390,7 +394,7 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
   if (!st.changes->current->reason.empty()) reason = st.changes->current->reason;
-  roll_back(self, std::move(reason), effects);
+  roll_back(self, std::move(reason), effects, false);
 }
 
 } // namespace lamella::actors
