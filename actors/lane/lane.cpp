@@ -61,7 +61,8 @@ void pump(lane_ptr self) {
   if (st.cut) return;
   unseat(self);
   // While it hands over, an attempt that failed is run again first: what is left of it on a device
-  // must not write later. And prompts on own KV that have begun are computed for a while.
+  // must not write later. Prompts on own KV that have begun go on until stop_own_prompts() ends
+  // them.
   const bool own = st.config.prompts && st.config.prompts->own;
   const bool stops = st.handing && st.line.failures() == 0 && !own;
   stop_own_prompts(self);

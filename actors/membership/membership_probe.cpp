@@ -81,9 +81,9 @@ void ask(membership_ptr self, const membership_state::member& m, const suspicion
                 before.silence.count() == 0
                 || (starved(before, next) && next.silence + half <= now.config.dead);
             if (!patient) return give_up_on(self, *who, next.silence, give_up);
-            spdlog::warn("worker suspected seat={} worker={} silent_ms={}{}", who->info.seat,
-                         who->info.name, next.silence.count() / 1'000'000,
-                         starved(before, next) ? ": it waits for processors" : "");
+            spdlog::warn("worker suspected seat={} worker={} silent_ms={} waits_for_processors={}",
+                         who->info.seat, who->info.name, next.silence.count() / 1'000'000,
+                         starved(before, next));
             ask(self, *who, next, give_up);
           });
 }

@@ -183,8 +183,6 @@ node::~node() {
   x.http.reset();
   if (x.watch) caf::anon_send_exit(x.watch, caf::exit_reason::user_shutdown);
   x.watch = nullptr;
-  if (x.beating) caf::anon_send_exit(x.beating, caf::exit_reason::user_shutdown);
-  x.beating = nullptr;
   if (x.scaler) caf::anon_send_exit(x.scaler, caf::exit_reason::user_shutdown);
   x.scaler = nullptr;
   if (x.root) caf::anon_send_exit(x.root, caf::exit_reason::user_shutdown);

@@ -135,7 +135,6 @@ struct node::impl {
   std::unique_ptr<control_plane> control;
   gateway_actor front;
   caf::actor root, watch;  ///< the supervisor and, for actors without one, the warden
-  caf::actor beating;      ///< control_watch()
   autoscaler_actor scaler; ///< null where no pool has followed the load so far
   std::unique_ptr<net::http_server> http;
   const net::http_memory public_memory{options.bodies_bytes()};

@@ -3,7 +3,6 @@
 
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
-#include "actors/node/control_watch.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/node/supervisor.hpp"
@@ -281,7 +280,6 @@ std::vector<vital_actor> node::impl::vital() const {
 }
 
 void node::impl::watch_vital_actors() {
-  beating = system.spawn(control_watch, health);
   watch = system.spawn(warden, warden_config{vital(), [this](const std::string&) { give_up(); }});
 }
 

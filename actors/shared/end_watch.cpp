@@ -2,6 +2,9 @@
 
 #include "actors/shared/exceptions.hpp"
 
+#include <caf/io/all.hpp>
+#include <caf/io/network/multiplexer.hpp>
+
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -37,7 +40,14 @@ system_watch::system_watch(caf::actor_system& system, std::chrono::milliseconds 
     : said_{std::make_shared<std::atomic<bool>>(true)},
       speaker_{system.spawn([said = said_](caf::event_based_actor* self) -> caf::behavior {
         end_on_exceptions(self);
-        return {[said](caf::tick_atom) { said->store(true); }};
+        return {[self, said](caf::tick_atom) {
+          // By way of the thread that carries control links, where the system has one.
+          auto& whole = self->system();
+          if (whole.has_middleman())
+            whole.middleman().backend().post([said] { said->store(true); });
+          else
+            said->store(true);
+        }};
       })},
       ticker_{limit / looks_in_limit, [this, limit, on_hang = std::move(on_hang),
                                        before = clock::now(), silent = 0u]() mutable {
@@ -47,7 +57,8 @@ system_watch::system_watch(caf::actor_system& system, std::chrono::milliseconds 
                   silent = 0;
                   caf::anon_send(speaker_, caf::tick_atom_v);
                 } else if (on_time && ++silent == looks_in_limit) {
-                  spdlog::critical("no actor has run for {} ms: all threads of the actors hang",
+                  spdlog::critical("no actor has run for {} ms: all threads of the actors hang, "
+                                   "or that of the control links",
                                    limit.count());
                   if (!on_hang) end_at_once();
                   on_hang();

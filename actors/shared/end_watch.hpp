@@ -33,9 +33,10 @@ private:
   ticker ticker_;
 };
 
-/// Pings an actor of the system periodically during its lifetime. When it does not reply for
-/// `limit`, all threads of the system hang, and `on_hang` is called once, on a thread of its own;
-/// by default the process exits with 70. Time in which the whole process was stopped does not
+/// Pings an actor of the system periodically during its lifetime, which replies by way of the
+/// thread that carries control links, where the system has one. When no reply comes for `limit`,
+/// all threads of the actors hang or that one, and `on_hang` is called once, on a thread of its
+/// own; by default the process exits with 70. Time in which the whole process was stopped does not
 /// count. Must be destroyed before the system. Costs one message in `limit` / 40.
 class system_watch {
 public:

@@ -61,9 +61,6 @@ health_board::verdict health_board::why_not(probe kind, const facts& x) const {
   };
   if (x.where == phase::failed)
     return refuse("unavailable", "the pipeline exceeded its restart limit; exiting");
-  if (x.silence > control.max_age())
-    return refuse("unavailable",
-                  fmt::format("the control thread has not answered for {} ms", x.silence.count()));
   if (kind == probe::live) return {};
   if (x.where == phase::loading) return refuse("loading", "the model is being loaded" + x.missing);
   if (x.where == phase::draining) return refuse("draining", "the service is shutting down");
@@ -98,8 +95,6 @@ health_board::answer health_board::ask(probe kind,
   facts x;
   x.where = phase_.load();
   x.age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
-  if (control.count() > 0)
-    x.silence = std::chrono::duration_cast<std::chrono::milliseconds>(control.age(now));
   x.lacks = lacking();
   x.pause = pauses.look(now);
   std::string roles, progress = "null";

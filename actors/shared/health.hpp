@@ -65,18 +65,15 @@ public:
   answer ask(probe kind, std::chrono::steady_clock::time_point now) const;
 
   pulse beats;
-  /// Of control_watch(). A process without it has none.
-  pulse control{std::chrono::seconds{30}};
   recovery_watch pauses;
 
 private:
   /// What a probe is answered from, as of one moment.
   struct facts {
     phase where = phase::loading;
-    std::chrono::milliseconds age{};     ///< of the last iteration
-    std::chrono::milliseconds silence{}; ///< since the last beat of the control watch; 0: none yet
-    std::string lacks;                   ///< a role with neither member nor spare; else empty
-    std::string missing, slow;           ///< workers, ready to be appended to a reason
+    std::chrono::milliseconds age{}; ///< of the last iteration
+    std::string lacks;               ///< a role with neither member nor spare; else empty
+    std::string missing, slow;       ///< workers, ready to be appended to a reason
     recovery_watch::view pause;
     bool lost = false; ///< a worker or a spare
   };

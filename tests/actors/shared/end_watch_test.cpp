@@ -2,6 +2,8 @@
 #include "actors/shared/end_watch.hpp"
 
 #include <caf/all.hpp>
+#include <caf/io/all.hpp>
+#include <caf/io/network/multiplexer.hpp>
 
 #include <doctest/doctest.h>
 
@@ -33,6 +35,22 @@ TEST_CASE("A8 threads of the actors that all hang are found, and actors that hav
   told.wait();
   go_on.set_value();
   busy(); // it has its thread again
+}
+
+TEST_CASE("A8 a thread of the control links that hangs is found while actors have turns") {
+  caf::actor_system_config configuration;
+  configuration.load<caf::io::middleman>();
+  caf::actor_system system{configuration};
+  std::promise<void> found, go_on;
+  auto told = found.get_future();
+  auto free = go_on.get_future().share();
+  const system_watch watch{system, 2s, [&] { found.set_value(); }};
+  system.middleman().backend().post([free] { free.wait(); });
+  told.wait();
+  std::promise<void> turn;
+  system.spawn([&](caf::event_based_actor*) { turn.set_value(); });
+  turn.get_future().wait();
+  go_on.set_value();
 }
 
 TEST_CASE("A8 a process that does not end in order ends with 70, one that does is left alone") {
